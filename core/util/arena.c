@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_FIRST = 4096, CHUNK_MAX = 1 << 20, ALIGN = 16 };
+
+struct chunk {
+    struct chunk *next;
+    size_t size, used;
+    _Alignas(ALIGN) unsigned char bytes[];
+};
+
+struct lfs_arena {
+    struct chunk *chunks; /* the newest first */
+    size_t next_size, total;
+    ProtobufCAllocator protobuf;
+};
+
+static void *protobuf_alloc(void *arena, size_t size) { return lfs_alloc(arena, size); }
+static void protobuf_free(void *arena, void *pointer) {
+    (void)arena;
+    (void)pointer;
+}
+
+struct lfs_arena *lfs_arena_new(void) {
+    struct lfs_arena *arena = calloc(1, sizeof *arena);
+    if (!arena)
+        return NULL;
+    arena->next_size = CHUNK_FIRST;
+    arena->protobuf = (ProtobufCAllocator){protobuf_alloc, protobuf_free, arena};
+    return arena;
+}
+
+void lfs_arena_free(struct lfs_arena *arena) {
+    if (!arena)
+        return;
+    for (struct chunk *c = arena->chunks, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    free(arena);
+}
+
+static struct chunk *add_chunk(struct lfs_arena *arena, size_t least) {
+    size_t size = arena->next_size > least ? arena->next_size : least;
+    if (size > SIZE_MAX - sizeof(struct chunk))
+        return NULL;
+    struct chunk *c = calloc(1, sizeof *c + size);
+    if (!c)
+        return NULL;
+    c->size = size;
+    c->next = arena->chunks;
+    arena->chunks = c;
+    if (arena->next_size < CHUNK_MAX)
+        arena->next_size *= 2;
+    return c;
+}
+
+void *lfs_alloc(struct lfs_arena *arena, size_t size) {
+    if (size > SIZE_MAX - ALIGN)
+        return NULL;
+    size_t rounded = size ? (size + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
+    struct chunk *c = arena->chunks;
+    if (!c || c->size - c->used < rounded)
+        c = add_chunk(arena, rounded);
+    if (!c)
+        return NULL;
+    void *p = c->bytes + c->used;
+    c->used += rounded;
+    arena->total += rounded;
+    return p;
+}
+
+void *lfs_alloc_array(struct lfs_arena *arena, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return NULL;
+    return lfs_alloc(arena, bytes);
+}
+
+void *lfs_memdup(struct lfs_arena *arena, const void *bytes, size_t length) {
+    void *copy = lfs_alloc(arena, length);
+    if (copy && length)
+        memcpy(copy, bytes, length);
+    return copy;
+}
+
+char *lfs_strndup(struct lfs_arena *arena, const char *text, size_t length) {
+    if (length == SIZE_MAX)
+        return NULL;
+    char *copy = lfs_alloc(arena, length + 1);
+    if (copy)
+        memcpy(copy, text, length);
+    return copy;
+}
+
+char *lfs_strdup(struct lfs_arena *arena, const char *text) { return lfs_strndup(arena, text, strlen(text)); }
+
+char *lfs_sprintf(struct lfs_arena *arena, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = n < 0 ? NULL : lfs_alloc(arena, (size_t)n + 1);
+    if (text)
+        vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+size_t lfs_arena_size(const struct lfs_arena *arena) { return arena->total; }
+
+ProtobufCAllocator *lfs_arena_protobuf(struct lfs_arena *arena) { return &arena->protobuf; }
