@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A manifest file: [index section] [inline transaction] manifest, footer (lance-format section 3). Pure: bytes in,
+ * bytes out.
+ */
+#ifndef LFS_FORMAT_MANIFEST_H
+#define LFS_FORMAT_MANIFEST_H
+
+#include <stdbool.h>
+
+#include "format/messages.h"
+#include "util/arena.h"
+#include "util/buf.h"
+#include "util/error.h"
+
+struct lfs_manifest {
+    LanceManifest *message;      /* never NULL */
+    LanceIndexSection *indices;  /* NULL when the file has no index section */
+    LanceTransaction *transaction; /* the inline copy; NULL when the file has none */
+};
+
+/* Feature flags (lance-format section 4). */
+enum {
+    LFS_FLAG_DELETION_FILES = 1,
+    LFS_FLAG_STABLE_ROW_IDS = 2,
+    LFS_FLAG_V2_FORMAT = 4,
+    LFS_FLAG_CONFIG = 8,
+    LFS_FLAG_BASE_PATHS = 16,
+    LFS_FLAG_NO_TRANSACTION_FILES = 32,
+    LFS_FLAGS_KNOWN = 63,
+};
+
+/* Decode a whole manifest file; everything lands in `arena`, which must outlive `out`. `what` names the file. */
+errint_t lfs_manifest_decode(const uint8_t *bytes, size_t length, struct lfs_arena *arena, const char *what,
+                             struct lfs_manifest *out, struct lfs_error *err);
+
+/* Append the whole file to `out`: sections in stock's order (index, transaction, manifest, footer). Sets the message's
+ * index_section and transaction_section to where they come to lie. */
+errint_t lfs_manifest_encode(const struct lfs_manifest *manifest, struct lfs_buf *out, struct lfs_error *err);
+
+/* LFS_E_UNSUPPORTED with the unknown bits when this program may not read (or, `for_write`, write) such a table. */
+errint_t lfs_manifest_check_features(const LanceManifest *message, bool for_write, const char *what,
+                                     struct lfs_error *err);
+
+/* Set both flag words from the content, as stock does at each commit; bits 1, 2 and 5 stay once set. */
+void lfs_manifest_set_features(LanceManifest *message);
+
+bool lfs_manifest_has_stable_row_ids(const LanceManifest *message);
+
+/* The value of a key in a string map, or NULL. */
+const char *lfs_entries_get(LanceStringEntry *const *entries, size_t count, const char *key);
+
+/* A base path by id (the last one wins where an id stands twice, as in stock), or NULL. */
+const LanceBasePath *lfs_manifest_base(const LanceManifest *message, uint32_t id);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unpacking protobuf from files that nobody vouches for. protobuf-c checks the wire, but it stores strings as C strings
+ * (a NUL inside would cut them silently) and allocates whatever the bytes ask for; both are looked at before it runs.
+ */
+#ifndef LFS_FORMAT_WIRE_H
+#define LFS_FORMAT_WIRE_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/arena.h"
+#include "util/error.h"
+
+/* The message in `bytes`, in `arena`. `what` names the file for the error: LFS_E_CORRUPT when the bytes are not such a
+ * message or a string holds a NUL, LFS_E_TOO_BIG over limits.h. Unknown fields are kept and packed again. */
+errint_t lfs_wire_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes, size_t length,
+                         struct lfs_arena *arena, const char *what, void *out, struct lfs_error *err);
+
+/* A deep copy of a message into another arena. */
+errint_t lfs_wire_copy(const ProtobufCMessage *message, struct lfs_arena *arena, void *out, struct lfs_error *err);
+
+#endif
