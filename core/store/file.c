@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/file.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+
+#include "util/cleanup.h"
+
+enum { OPEN_TRIES_MAX = 100, NAME_TRIES_MAX = 16, COPY_CHUNK = 1 << 20 };
+
+int lfs_open_beneath(int dirfd, const char *path, int flags, mode_t mode) {
+    struct open_how how = {
+        .flags = (unsigned)flags | O_CLOEXEC,
+        .mode = flags & O_CREAT ? mode : 0,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+    };
+    const char *where = path && *path ? path : ".";
+    for (int i = 0; i < OPEN_TRIES_MAX; i++) {
+        long fd = syscall(SYS_openat2, dirfd, where, &how, sizeof how);
+        if (fd >= 0)
+            return (int)fd;
+        if (errno != EAGAIN && errno != EINTR) /* EAGAIN: a rename raced with the walk */
+            return -errno;
+    }
+    return -EAGAIN;
+}
+
+int lfs_open_regular(int dirfd, const char *path) {
+    struct stat st;
+    LFS_AUTO_FD fd = lfs_open_beneath(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    return LFS_STEAL_FD(fd);
+}
+
+errint_t lfs_read_fd(int fd, const char *what, size_t max, struct lfs_buf *out, struct stat *st, struct lfs_error *err) {
+    struct stat own;
+    if (!st)
+        st = &own;
+    if (fstat(fd, st) < 0)
+        return lfs_fail_errno(err, errno, "cannot stat %s", what);
+    if ((uint64_t)st->st_size > max)
+        return lfs_fail(err, LFS_E_TOO_BIG, "%s is too large: %lld bytes", what, (long long)st->st_size);
+    size_t size = (size_t)st->st_size, done = 0;
+    uint8_t *bytes = lfs_buf_extend(out, size);
+    if (size && !bytes)
+        return lfs_fail_nomem(err);
+    while (done < size) {
+        ssize_t n = pread(fd, bytes + done, size - done, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return lfs_fail_errno(err, errno, "cannot read %s", what);
+        if (n == 0)
+            return lfs_fail(err, LFS_E_CORRUPT, "%s became shorter while it was read", what);
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+errint_t lfs_read_file(int dirfd, const char *path, size_t max, struct lfs_buf *out, struct stat *st,
+                       struct lfs_error *err) {
+    LFS_AUTO_FD fd = lfs_open_regular(dirfd, path);
+    if (fd < 0)
+        return lfs_fail_errno(err, -fd, "cannot open %s", path);
+    return lfs_read_fd(fd, path, max, out, st, err);
+}
+
+errint_t lfs_sync_dir(int dirfd, const char *directory, struct lfs_error *err) {
+    LFS_AUTO_FD fd = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return lfs_fail_errno(err, -fd, "cannot open %s", directory);
+    if (fsync(fd) < 0 && errno != EINVAL) /* EINVAL: this file system does not flush directories */
+        return lfs_fail_errno(err, errno, "cannot flush %s", directory);
+    return 0;
+}
+
+errint_t lfs_make_dirs(int dirfd, const char *path, bool sync, struct lfs_error *err) {
+    char part[4096];
+    size_t length = strlen(path);
+    if (length >= sizeof part)
+        return lfs_fail_errno(err, ENAMETOOLONG, "cannot make %s", path);
+    int there = lfs_open_beneath(dirfd, path, O_PATH | O_DIRECTORY, 0);
+    if (there >= 0) {
+        close(there);
+        return 0;
+    }
+    for (size_t end = 0; end < length;) {
+        size_t start = end + (path[end] == '/');
+        const char *slash = strchr(path + start, '/');
+        end = slash ? (size_t)(slash - path) : length;
+        memcpy(part, path, start);
+        part[start ? start - 1 : 0] = 0;
+        LFS_AUTO_FD parent = lfs_open_beneath(dirfd, part, O_RDONLY | O_DIRECTORY, 0);
+        memcpy(part, path, end);
+        part[end] = 0;
+        if (parent < 0)
+            return lfs_fail_errno(err, -parent, "cannot make %s", part);
+        if (mkdirat(parent, part + start, 0777) == 0) {
+            if (sync && fsync(parent) < 0 && errno != EINVAL)
+                return lfs_fail_errno(err, errno, "cannot flush the directory of %s", part);
+        } else if (errno != EEXIST) {
+            return lfs_fail_errno(err, errno, "cannot make %s", part);
+        }
+    }
+    return 0;
+}
+
+static errint_t write_all(int fd, const struct lfs_buf *bytes, const char *name, struct lfs_error *err) {
+    for (size_t done = 0; done < bytes->length;) {
+        ssize_t n = write(fd, bytes->data + done, bytes->length - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return lfs_fail_errno(err, errno, "cannot write %s", name);
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+/* A new file with a name that no discovery of stock Lance takes for anything: it neither ends in "manifest" nor in
+ * ".json", nor begins with 'd' (lance-format sections 1.1 and 2.1). */
+static int stage(int dir, char name[32]) {
+    for (int i = 0; i < NAME_TRIES_MAX; i++) {
+        uint64_t random;
+        if (getrandom(&random, sizeof random, 0) != sizeof random)
+            return -EIO;
+        snprintf(name, 32, ".tmp-lancefs-%016llx", (unsigned long long)random);
+        int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd >= 0 ? fd : -errno;
+    }
+    return -EEXIST;
+}
+
+/* Flush and close; some file systems tell of a full disk only here. */
+static errint_t finish(int *fd, bool sync, const char *name, struct lfs_error *err) {
+    if (sync && fsync(*fd) < 0)
+        return lfs_fail_errno(err, errno, "cannot flush %s", name);
+    int open = LFS_STEAL_FD(*fd);
+    if (close(open) < 0 && errno != EINTR)
+        return lfs_fail_errno(err, errno, "cannot write %s", name);
+    return 0;
+}
+
+static errint_t settle(int dir, const char *staged, const char *name, bool replace, bool sync, struct lfs_error *err) {
+    if (replace) {
+        if (renameat(dir, staged, dir, name) < 0)
+            return lfs_fail_errno(err, errno, "cannot put %s in place", name);
+    } else {
+        /* link, not rename: an existing file is never replaced; rename without replace where links cannot be had */
+        int linked = linkat(dir, staged, dir, name, 0) == 0 ? 0 : -errno;
+        if (linked == 0)
+            unlinkat(dir, staged, 0);
+        else if (linked != -EPERM && linked != -EOPNOTSUPP && linked != -EMLINK && linked != -ENOSYS)
+            return lfs_fail_errno(err, -linked, "cannot put %s in place", name);
+        else if (syscall(SYS_renameat2, dir, staged, dir, name, RENAME_NOREPLACE) < 0)
+            return lfs_fail_errno(err, errno, "cannot put %s in place", name);
+    }
+    if (sync && fsync(dir) < 0 && errno != EINVAL)
+        return lfs_fail_errno(err, errno, "cannot flush the directory of %s", name);
+    return 0;
+}
+
+static errint_t write_staged(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes,
+                             bool replace, bool sync, struct lfs_error *err) {
+    char staged[32];
+    LFS_AUTO_FD dir = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
+    if (dir < 0)
+        return lfs_fail_errno(err, -dir, "cannot open %s", directory);
+    LFS_AUTO_FD fd = stage(dir, staged);
+    if (fd < 0)
+        return lfs_fail_errno(err, -fd, "cannot write in %s", *directory ? directory : "the data set's directory");
+    errint_t result = write_all(fd, bytes, name, err);
+    if (result == 0)
+        result = finish(&fd, sync, name, err);
+    if (result == 0)
+        result = settle(dir, staged, name, replace, sync, err);
+    if (result < 0)
+        unlinkat(dir, staged, 0);
+    return result;
+}
+
+errint_t lfs_write_new(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes, bool sync,
+                       struct lfs_error *err) {
+    return write_staged(dirfd, directory, name, bytes, false, sync, err);
+}
+
+errint_t lfs_write_replace(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes, bool sync,
+                           struct lfs_error *err) {
+    return write_staged(dirfd, directory, name, bytes, true, sync, err);
+}
+
+/* Do the two names stand for one file? */
+static bool same_file(int a_dir, const char *a, int b_dir, const char *b) {
+    struct stat sa, sb;
+    LFS_AUTO_FD fa = lfs_open_beneath(a_dir, a, O_PATH, 0);
+    LFS_AUTO_FD fb = lfs_open_beneath(b_dir, b, O_PATH, 0);
+    return fa >= 0 && fb >= 0 && fstat(fa, &sa) == 0 && fstat(fb, &sb) == 0 && sa.st_dev == sb.st_dev &&
+           sa.st_ino == sb.st_ino;
+}
+
+int lfs_link_beneath(int source_dirfd, const char *source_path, int dirfd, const char *directory, const char *name) {
+    char parent[4096];
+    const char *slash = strrchr(source_path, '/'), *last = slash ? slash + 1 : source_path;
+    size_t length = slash ? (size_t)(slash - source_path) : 0;
+    if (length >= sizeof parent)
+        return -ENAMETOOLONG;
+    memcpy(parent, source_path, length);
+    parent[length] = 0;
+    LFS_AUTO_FD from = lfs_open_beneath(source_dirfd, parent, O_PATH | O_DIRECTORY, 0);
+    LFS_AUTO_FD to = lfs_open_beneath(dirfd, directory, O_PATH | O_DIRECTORY, 0);
+    if (from < 0 || to < 0)
+        return from < 0 ? from : to;
+    if (linkat(from, last, to, name, 0) == 0) /* flags 0: a symbolic link is linked, not followed */
+        return 0;
+    int error = errno;
+    return error == EEXIST && same_file(from, last, to, name) ? 1 : -error;
+}
+
+static errint_t copy_bytes(int source, int target, const char *name, struct lfs_error *err) {
+    if (ioctl(target, FICLONE, source) == 0)
+        return 0;
+    off_t offset = 0;
+    for (;;) {
+        ssize_t n = copy_file_range(source, &offset, target, NULL, COPY_CHUNK, 0);
+        if (n == 0)
+            return 0;
+        if (n > 0 || errno == EINTR)
+            continue;
+        if (offset == 0)
+            break; /* not supported here: plain reads and writes */
+        return lfs_fail_errno(err, errno, "cannot copy to %s", name);
+    }
+    LFS_AUTO_BUF chunk = {0};
+    if (!lfs_buf_extend(&chunk, COPY_CHUNK))
+        return lfs_fail_nomem(err);
+    for (;;) {
+        ssize_t n = pread(source, chunk.data, COPY_CHUNK, offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return lfs_fail_errno(err, errno, "cannot read what is copied to %s", name);
+        if (n == 0)
+            return 0;
+        chunk.length = (size_t)n;
+        LFS_TRY(write_all(target, &chunk, name, err));
+        offset += n;
+    }
+}
+
+errint_t lfs_copy_new(int source_fd, int dirfd, const char *directory, const char *name, bool sync,
+                      struct lfs_error *err) {
+    char staged[32];
+    LFS_AUTO_FD dir = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
+    if (dir < 0)
+        return lfs_fail_errno(err, -dir, "cannot open %s", directory);
+    LFS_AUTO_FD fd = stage(dir, staged);
+    if (fd < 0)
+        return lfs_fail_errno(err, -fd, "cannot write in %s", directory);
+    errint_t result = copy_bytes(source_fd, fd, name, err);
+    if (result == 0)
+        result = finish(&fd, sync, name, err);
+    if (result == 0)
+        result = settle(dir, staged, name, false, sync, err);
+    if (result < 0)
+        unlinkat(dir, staged, 0);
+    return result;
+}
