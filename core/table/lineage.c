@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table/lineage.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "format/ref.h"
+#include "store/file.h"
+#include "util/cleanup.h"
+#include "util/limits.h"
+
+char *lfs_line_storage_dir(struct lfs_arena *arena, const char *uuid) {
+    return lfs_sprintf(arena, "_lancefs/lines/%s", uuid);
+}
+
+errint_t lfs_lines_read(struct lfs_dataset *ds, struct lfs_arena *arena, struct lfs_lines *out, struct lfs_error *err) {
+    *out = (struct lfs_lines){.dataset = ds, .arena = arena};
+    return lfs_dataset_branches(ds, arena, &out->branches, &out->n_branches, NULL, err);
+}
+
+const struct lfs_branch *lfs_lines_branch(const struct lfs_lines *lines, const char *line) {
+    for (size_t i = 0; i < lines->n_branches; i++)
+        if (*line && strcmp(lines->branches[i].uuid, line) == 0)
+            return &lines->branches[i];
+    return NULL;
+}
+
+errint_t lfs_lines_version(const struct lfs_lines *lines, const char *line, uint64_t number, struct lfs_version **out,
+                           struct lfs_error *err) {
+    const struct lfs_branch *branch = lfs_lines_branch(lines, line);
+    errint_t result = -ENOENT;
+    if (branch)
+        result = lfs_dataset_version(lines->dataset, branch->dir, number, out, err);
+    if (result == -ENOENT) {
+        char *dir = lfs_line_storage_dir(lines->arena, line);
+        result = dir ? lfs_dataset_version(lines->dataset, dir, number, out, err) : lfs_fail_nomem(err);
+    }
+    if (result == -ENOENT)
+        return lfs_fail(err, LFS_E_NO_BASE, "version %" PRIu64 " of %s %s was cleaned away; name another with base=",
+                        number, branch ? "branch" : "the deleted branch", branch ? branch->name : line);
+    return result;
+}
+
+errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_version *version, struct lfs_vector *out,
+                          struct lfs_error *err) {
+    const LanceManifest *m = version->manifest.message;
+    const char *line = "main";
+    uint64_t first = 0; /* the line's first version, which is its parent's state */
+    for (size_t i = 0; i < branch->n_forks; i++) {
+        if (branch->forks[i].version > first)
+            LFS_TRY(lfs_vector_raise(out, line, branch->forks[i].version, err));
+        line = branch->forks[i].uuid;
+        first = branch->forks[i].version;
+    }
+    if (!*branch->uuid)
+        return lfs_fail(err, LFS_E_UNSUPPORTED,
+                        "branch %s has no identifier (it was made by an old Lance), so its history cannot be told",
+                        branch->name);
+    if (version->number > first)
+        LFS_TRY(lfs_vector_raise(out, branch->uuid, version->number, err));
+    const char *carried = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_VECTOR);
+    return carried ? lfs_vector_parse(out, carried, branch->name, err) : 0;
+}
+
+/* A line whose branch is gone: its ref file was kept beside its bases. */
+static errint_t read_kept_branch(const struct lfs_lines *lines, const char *line, struct lfs_branch *out,
+                                 struct lfs_error *err) {
+    LFS_AUTO_BUF json = {0};
+    struct lfs_branch_ref ref;
+    char *path = lfs_sprintf(lines->arena, "_lancefs/lines/%s/" LFS_KEPT_REF, line);
+    if (!path)
+        return lfs_fail_nomem(err);
+    LFS_TRY(lfs_read_file(lfs_dataset_root_fd(lines->dataset), path, LFS_REF_BYTES_MAX, &json, NULL, err));
+    LFS_TRY(lfs_branch_ref_decode(json.data, json.length, lines->arena, path, &ref, err));
+    *out = (struct lfs_branch){.name = line, .uuid = line, .forks = ref.forks, .n_forks = ref.n_forks};
+    return 0;
+}
+
+/* The vector of a state that is only known by line and number. */
+static errint_t candidate_vector(const struct lfs_lines *lines, struct lfs_base *base, struct lfs_error *err) {
+    struct lfs_branch kept;
+    const struct lfs_branch *branch = lfs_lines_branch(lines, base->line);
+    if (!branch) {
+        LFS_TRY(read_kept_branch(lines, base->line, &kept, err));
+        branch = &kept;
+    }
+    lfs_vector_init(&base->vector, lines->arena);
+    return lfs_state_vector(branch, base->version, &base->vector, err);
+}
+
+/* Read what can be read of the candidates; one that is gone keeps version NULL. */
+static errint_t read_candidates(const struct lfs_lines *lines, const struct lfs_vector *common, struct lfs_base *list,
+                                struct lfs_error *gone, struct lfs_error *err) {
+    for (size_t i = 0; i < common->count; i++) {
+        struct lfs_error why;
+        list[i].line = common->entries[i].line;
+        errint_t result = lfs_lines_version(lines, list[i].line, common->entries[i].version, &list[i].version, &why);
+        if (result == -ENODATA) {
+            *gone = why;
+            continue;
+        }
+        if (result < 0) {
+            if (err)
+                *err = why;
+            return result;
+        }
+        LFS_TRY(candidate_vector(lines, &list[i], err));
+    }
+    return 0;
+}
+
+/* Does another candidate hold this one? Of two that hold each other (one state under two names) the first stays. */
+static bool is_dominated(const struct lfs_vector *common, const struct lfs_base *list, size_t i) {
+    for (size_t j = 0; j < common->count; j++) {
+        if (j == i || !list[j].version ||
+            lfs_vector_get(&list[j].vector, list[i].line) < common->entries[i].version)
+            continue;
+        bool mutual = list[i].version && lfs_vector_get(&list[i].vector, list[j].line) >= common->entries[j].version;
+        if (!mutual || j < i)
+            return true;
+    }
+    return false;
+}
+
+errint_t lfs_merge_bases(const struct lfs_lines *lines, const struct lfs_vector *a, const struct lfs_vector *b,
+                         struct lfs_base **out, size_t *n_out, struct lfs_error *err) {
+    struct lfs_vector common;
+    struct lfs_error gone = {0};
+    lfs_vector_init(&common, lines->arena);
+    LFS_TRY(lfs_vector_meet(a, b, &common, err));
+    if (common.count == 0)
+        return lfs_fail(err, LFS_E_NO_BASE, "the two have no version in common; name a base with base=");
+    struct lfs_base *list = LFS_NEW_ARRAY(lines->arena, struct lfs_base, common.count);
+    bool *keep = LFS_NEW_ARRAY(lines->arena, bool, common.count);
+    if (!list || !keep)
+        return lfs_fail_nomem(err);
+    errint_t result = read_candidates(lines, &common, list, &gone, err);
+    size_t n = 0;
+    for (size_t i = 0; result == 0 && i < common.count; i++) {
+        keep[i] = !is_dominated(&common, list, i);
+        if (keep[i] && !list[i].version)
+            result = lfs_fail(err, LFS_E_NO_BASE, "%s", gone.message);
+    }
+    for (size_t i = 0; i < common.count; i++) {
+        if (result == 0 && keep[i])
+            list[n++] = list[i];
+        else
+            lfs_version_release(list[i].version);
+    }
+    *out = list;
+    *n_out = n;
+    return result;
+}
+
+void lfs_bases_release(struct lfs_base *bases, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        lfs_version_release(bases[i].version);
+}
+
+/* --- history --- */
+
+static errint_t add_step(const struct lfs_lines *lines, struct lfs_history *h, const char *line, uint64_t number,
+                         struct lfs_error *err) {
+    if (h->count == h->capacity) {
+        size_t capacity = h->capacity ? h->capacity * 2 : 16;
+        struct lfs_step *grown = LFS_NEW_ARRAY(lines->arena, struct lfs_step, capacity);
+        if (!grown)
+            return lfs_fail_nomem(err);
+        if (h->count)
+            memcpy(grown, h->steps, h->count * sizeof *grown);
+        h->steps = grown;
+        h->capacity = capacity;
+    }
+    struct lfs_step step = {0};
+    errint_t result = lfs_lines_version(lines, line, number, &step.after, err);
+    if (result == -ENODATA) {
+        h->complete = false;
+        return 0;
+    }
+    LFS_TRY(result);
+    result = lfs_lines_version(lines, line, number - 1, &step.before, err);
+    if (result == -ENODATA)
+        h->complete = false;
+    else if (result < 0) {
+        lfs_version_release(step.after);
+        return result;
+    }
+    h->steps[h->count++] = step;
+    return 0;
+}
+
+/* Versions (since, tip] of the `depth`-th line on the way from main to the branch; parents first. */
+static errint_t read_line(const struct lfs_lines *lines, const struct lfs_branch *branch, size_t depth, uint64_t tip,
+                          const struct lfs_vector *since, struct lfs_history *h, struct lfs_error *err) {
+    const char *line = depth ? branch->forks[depth - 1].uuid : "main";
+    uint64_t first = depth ? branch->forks[depth - 1].version : 0, from = lfs_vector_get(since, line);
+    if (from < first && depth) {
+        LFS_TRY(read_line(lines, branch, depth - 1, branch->forks[depth - 1].version, since, h, err));
+        from = first;
+    }
+    for (uint64_t v = from + 1; v <= tip; v++)
+        LFS_TRY(add_step(lines, h, line, v, err));
+    return 0;
+}
+
+errint_t lfs_history_read(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
+                          const struct lfs_vector *since, struct lfs_history *out, struct lfs_error *err) {
+    *out = (struct lfs_history){.complete = true};
+    errint_t result = read_line(lines, branch, branch->n_forks, tip, since, out, err);
+    if (result < 0)
+        lfs_history_release(out);
+    return result;
+}
+
+void lfs_history_release(struct lfs_history *history) {
+    for (size_t i = 0; i < history->count; i++) {
+        lfs_version_release(history->steps[i].before);
+        lfs_version_release(history->steps[i].after);
+    }
+    history->count = 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lineage (merge-semantics section 1): what a state holds, what two states have in common, and how a state came to be
+ * from another. Lines are looked up by uuid, never by name; versions that stock Lance has cleaned away since are found
+ * in the line's storage, where every merge keeps them.
+ */
+#ifndef LFS_TABLE_LINEAGE_H
+#define LFS_TABLE_LINEAGE_H
+
+#include "format/vector.h"
+#include "table/dataset.h"
+
+/* In a line's storage, beside its kept bases: a copy of the branch's ref file, for when the branch is gone. */
+#define LFS_KEPT_REF "branch.json"
+
+/* "_lancefs/lines/<uuid>", relative to the root; NULL when memory is short. */
+char *lfs_line_storage_dir(struct lfs_arena *arena, const char *uuid);
+
+/* Branches by line, read once for one operation. */
+struct lfs_lines {
+    struct lfs_dataset *dataset;
+    struct lfs_arena *arena;
+    struct lfs_branch *branches;
+    size_t n_branches;
+};
+errint_t lfs_lines_read(struct lfs_dataset *ds, struct lfs_arena *arena, struct lfs_lines *out, struct lfs_error *err);
+/* The branch that is this line today, or NULL (deleted since). */
+const struct lfs_branch *lfs_lines_branch(const struct lfs_lines *lines, const char *line);
+
+/* A version of a line: from its branch's directory, else from its line storage. LFS_E_NO_BASE when both lack it. */
+errint_t lfs_lines_version(const struct lfs_lines *lines, const char *line, uint64_t number, struct lfs_version **out,
+                           struct lfs_error *err);
+
+/* What `version` (of `branch`) holds: its forks, its own number, and the vector that it carries. A branch's first
+ * version is its parent's state and adds nothing. */
+errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_version *version, struct lfs_vector *out,
+                          struct lfs_error *err);
+
+/* A state that both sides hold and that no other such state holds. */
+struct lfs_base {
+    const char *line;
+    struct lfs_version *version; /* to be released */
+    struct lfs_vector vector;
+};
+/* All of them, one or (criss-cross) several. LFS_E_NO_BASE when one has been cleaned away or there is none. */
+errint_t lfs_merge_bases(const struct lfs_lines *lines, const struct lfs_vector *a, const struct lfs_vector *b,
+                         struct lfs_base **out, size_t *n_out, struct lfs_error *err);
+void lfs_bases_release(struct lfs_base *bases, size_t count);
+
+/*
+ * The commits that led from a base (its vector) to `tip` of `branch`, oldest first: the branch's own, before them those
+ * of its parents up to the forks. `complete` is false when a version among them is gone.
+ */
+struct lfs_step {
+    struct lfs_version *before, *after; /* to be released; before is NULL when it is gone */
+};
+struct lfs_history {
+    struct lfs_step *steps;
+    size_t count, capacity;
+    bool complete;
+};
+errint_t lfs_history_read(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
+                          const struct lfs_vector *since, struct lfs_history *out, struct lfs_error *err);
+void lfs_history_release(struct lfs_history *history);
+
+#endif

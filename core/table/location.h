@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a file of a version really lies: base ids and base path strings resolved (lance-format section 5,
+ * merge-semantics section 11: a base path that names a place inside a data set of this one's name is looked for inside
+ * this data set first).
+ */
+#ifndef LFS_TABLE_LOCATION_H
+#define LFS_TABLE_LOCATION_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "table/dataset.h"
+
+enum lfs_file_kind { LFS_FILE_DATA, LFS_FILE_DELETION, LFS_FILE_INDEX };
+
+/* A directory that holds files of one kind: either inside the data set (relative to its root) or outside (absolute). */
+struct lfs_location {
+    bool inside;
+    const char *directory; /* e.g. "tree/feature/data", "data", "_lancefs/lines/<uuid>/_deletions", "/other/a.lance/data" */
+    const char *name;      /* below `directory`; may hold '/' (blob side files, index files) */
+};
+
+enum { LFS_NO_BASE = -1 };
+
+/*
+ * The place of file `name` of `version`, whose base id is `base_id` (LFS_NO_BASE: the version's own directory).
+ * Looks on the disk only where a base path has more than one possible meaning. Errors: LFS_E_CORRUPT (no such base id;
+ * a name with "..", an absolute name), LFS_E_FORBIDDEN (bases=), LFS_E_UNSUPPORTED (an object store). Strings live in
+ * `arena`.
+ */
+errint_t lfs_locate(const struct lfs_version *version, enum lfs_file_kind kind, int64_t base_id, const char *name,
+                    struct lfs_arena *arena, struct lfs_location *out, struct lfs_error *err);
+
+/* Open read-only, beneath the root (or the outside directory), never through a link that leads out of it; regular files
+ * only. The descriptor, or a negative errno with `err` filled. */
+int lfs_location_open(struct lfs_dataset *ds, const struct lfs_location *location, struct lfs_error *err);
+errint_t lfs_location_stat(struct lfs_dataset *ds, const struct lfs_location *location, struct stat *out,
+                           struct lfs_error *err);
+/* Open a directory at a location ("_indices/<uuid>", "data/<stem>") for listing; same rules. */
+int lfs_location_open_dir(struct lfs_dataset *ds, const struct lfs_location *location, struct lfs_error *err);
+
+/* The same for a path relative to the data set's root: O_RDONLY, O_PATH, O_DIRECTORY as asked. Negative errno. */
+int lfs_dataset_open_beneath(struct lfs_dataset *ds, const char *path, int flags);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Versions of a directory, and the cache of manifests that were read. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/file.h"
+#include "table/dataset.h"
+#include "table/dataset_impl.h"
+#include "util/cleanup.h"
+#include "util/limits.h"
+
+static errint_t versions_path(struct lfs_arena *arena, const char *dir, const char *name, char **out,
+                              struct lfs_error *err) {
+    *out = lfs_sprintf(arena, "%s%s_versions%s%s", dir, *dir ? "/" : "", *name ? "/" : "", name);
+    return *out ? 0 : lfs_fail_nomem(err);
+}
+
+/* Calls `each` for every numbered manifest in <dir>/_versions, and finds the naming scheme. */
+static errint_t walk(struct lfs_dataset *ds, const char *dir, errint_t (*each)(void *state, uint64_t version),
+                     void *state, enum lfs_naming *naming, struct lfs_error *err) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    char *path;
+    if (!arena)
+        return lfs_fail_nomem(err);
+    LFS_TRY(versions_path(arena, dir, "", &path, err));
+    int fd = lfs_open_beneath(ds->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return lfs_fail_errno(err, -fd, "cannot open %s", path);
+    DIR *list = fdopendir(fd);
+    if (!list) {
+        close(fd);
+        return lfs_fail_nomem(err);
+    }
+    errint_t result = 0;
+    *naming = 0;
+    for (struct dirent *e; result == 0 && (e = readdir(list));) {
+        uint64_t version;
+        enum lfs_naming found;
+        if (!lfs_manifest_name_parse(e->d_name, &version, &found))
+            continue;
+        if (*naming && *naming != found)
+            result = lfs_fail(err, LFS_E_CORRUPT, "%s holds manifests of both naming schemes", path);
+        *naming = found;
+        if (result == 0 && (result = each(state, version)) < 0)
+            lfs_fail_nomem(err);
+    }
+    closedir(list);
+    if (result == 0 && !*naming)
+        result = lfs_fail(err, LFS_E_NOT_FOUND, "%s holds no version", path);
+    return result;
+}
+
+struct list {
+    struct lfs_arena *arena;
+    uint64_t *numbers;
+    size_t count, capacity;
+};
+
+static errint_t add_number(void *state, uint64_t version) {
+    struct list *list = state;
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 64;
+        uint64_t *grown = LFS_NEW_ARRAY(list->arena, uint64_t, capacity);
+        if (!grown)
+            return -ENOMEM;
+        if (list->count)
+            memcpy(grown, list->numbers, list->count * sizeof *grown);
+        list->numbers = grown;
+        list->capacity = capacity;
+    }
+    list->numbers[list->count++] = version;
+    return 0;
+}
+
+static int by_number(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+errint_t lfs_dataset_versions(struct lfs_dataset *ds, const char *dir, struct lfs_arena *arena, struct lfs_versions *out,
+                              struct lfs_error *err) {
+    struct list list = {.arena = arena};
+    LFS_TRY(walk(ds, dir, add_number, &list, &out->naming, err));
+    qsort(list.numbers, list.count, sizeof *list.numbers, by_number);
+    out->numbers = list.numbers;
+    out->count = list.count;
+    return 0;
+}
+
+static errint_t keep_largest(void *state, uint64_t version) {
+    uint64_t *largest = state;
+    if (version > *largest)
+        *largest = version;
+    return 0;
+}
+
+errint_t lfs_dataset_tip(struct lfs_dataset *ds, const char *dir, uint64_t *version, enum lfs_naming *naming,
+                         struct lfs_error *err) {
+    *version = 0;
+    return walk(ds, dir, keep_largest, version, naming, err);
+}
+
+/* --- the cache: found by the file's identity, so that a file that was replaced is read again --- */
+
+static size_t bucket_of(const char *dir, ino_t ino) { return lfs_hash(dir, strlen(dir), ino) % LFS_CACHE_BUCKETS; }
+
+static bool is_same(const struct lfs_version *v, const char *dir, const struct stat *st) {
+    return v->ino == st->st_ino && v->dev == st->st_dev && v->file_size == st->st_size &&
+           v->mtime.tv_sec == st->st_mtim.tv_sec && v->mtime.tv_nsec == st->st_mtim.tv_nsec && strcmp(v->dir, dir) == 0;
+}
+
+static void unlink_recent(struct lfs_version_cache *cache, struct lfs_cached_version *v) {
+    *(v->newer ? &v->newer->older : &cache->newest) = v->older;
+    *(v->older ? &v->older->newer : &cache->oldest) = v->newer;
+    v->newer = v->older = NULL;
+}
+
+static void link_recent(struct lfs_version_cache *cache, struct lfs_cached_version *v) {
+    v->older = cache->newest;
+    *(cache->newest ? &cache->newest->newer : &cache->oldest) = v;
+    cache->newest = v;
+}
+
+static void drop_from_cache(struct lfs_version_cache *cache, struct lfs_cached_version *v) {
+    struct lfs_cached_version **at = &cache->buckets[bucket_of(v->version.dir, v->version.ino)];
+    while (*at != v)
+        at = &(*at)->next_in_bucket;
+    *at = v->next_in_bucket;
+    unlink_recent(cache, v);
+    cache->bytes -= v->bytes;
+    if (--v->users == 0)
+        lfs_arena_free(v->arena);
+}
+
+static struct lfs_cached_version *find(struct lfs_dataset *ds, const char *dir, const struct stat *st) {
+    struct lfs_cached_version *v = ds->cache.buckets[bucket_of(dir, st->st_ino)];
+    while (v && !is_same(&v->version, dir, st))
+        v = v->next_in_bucket;
+    if (v) {
+        v->users++;
+        unlink_recent(&ds->cache, v);
+        link_recent(&ds->cache, v);
+    }
+    return v;
+}
+
+static void insert(struct lfs_dataset *ds, struct lfs_cached_version *v) {
+    struct lfs_version_cache *cache = &ds->cache;
+    size_t b = bucket_of(v->version.dir, v->version.ino);
+    v->next_in_bucket = cache->buckets[b];
+    cache->buckets[b] = v;
+    link_recent(cache, v);
+    v->users++;
+    cache->bytes += v->bytes;
+    for (struct lfs_cached_version *old = cache->oldest, *newer; old && cache->bytes > cache->bytes_max; old = newer) {
+        newer = old->newer;
+        if (old->users == 1) /* only the cache holds it */
+            drop_from_cache(cache, old);
+    }
+}
+
+static errint_t read_version(struct lfs_dataset *ds, const char *dir, uint64_t number, int fd, const char *path,
+                             struct lfs_arena *arena, struct lfs_cached_version **out, struct lfs_error *err) {
+    LFS_AUTO_BUF bytes = {0};
+    struct stat st;
+    struct lfs_cached_version *v = LFS_NEW(arena, struct lfs_cached_version);
+    char *own_dir = lfs_strdup(arena, dir);
+    if (!v || !own_dir)
+        return lfs_fail_nomem(err);
+    LFS_TRY(lfs_read_fd(fd, path, LFS_MANIFEST_BYTES_MAX, &bytes, &st, err));
+    LFS_TRY(lfs_manifest_decode(bytes.data, bytes.length, arena, path, &v->version.manifest, err));
+    LFS_TRY(lfs_manifest_check_features(v->version.manifest.message, false, path, err));
+    if (v->version.manifest.message->version != number)
+        return lfs_fail(err, LFS_E_CORRUPT, "%s says that it is version %llu", path,
+                        (unsigned long long)v->version.manifest.message->version);
+    v->version.dataset = ds;
+    v->version.dir = own_dir;
+    v->version.number = number;
+    snprintf(v->version.file_name, sizeof v->version.file_name, "%s", strrchr(path, '/') + 1);
+    v->version.file_size = st.st_size;
+    v->version.mtime = st.st_mtim;
+    v->version.dev = st.st_dev;
+    v->version.ino = st.st_ino;
+    v->arena = arena;
+    v->bytes = lfs_arena_size(arena);
+    v->users = 1;
+    *out = v;
+    return 0;
+}
+
+static int open_manifest(struct lfs_dataset *ds, const char *dir, uint64_t number, struct lfs_arena *arena, char **path,
+                         struct lfs_error *err) {
+    static const enum lfs_naming namings[] = {LFS_NAMING_V2, LFS_NAMING_V1};
+    int fd = -ENOENT;
+    for (size_t i = 0; i < 2 && fd == -ENOENT; i++) {
+        char name[LFS_MANIFEST_NAME_SIZE];
+        lfs_manifest_name(namings[i], number, name);
+        LFS_TRY(versions_path(arena, dir, name, path, err));
+        fd = lfs_open_regular(ds->root_fd, *path);
+    }
+    if (fd == -ENOENT)
+        return lfs_fail(err, LFS_E_NOT_FOUND, "there is no version %llu in %s", (unsigned long long)number,
+                        *dir ? dir : "main");
+    return fd < 0 ? lfs_fail_errno(err, -fd, "cannot open %s", *path) : fd;
+}
+
+errint_t lfs_dataset_version(struct lfs_dataset *ds, const char *dir, uint64_t number, struct lfs_version **out,
+                             struct lfs_error *err) {
+    struct lfs_arena *arena = lfs_arena_new();
+    struct stat st;
+    char *path;
+    *out = NULL;
+    if (!arena)
+        return lfs_fail_nomem(err);
+    LFS_AUTO_FD fd = open_manifest(ds, dir, number, arena, &path, err);
+    errint_t result = fd < 0 ? fd : 0;
+    if (result == 0 && fstat(fd, &st) < 0)
+        result = lfs_fail_errno(err, errno, "cannot stat %s", path);
+    if (result < 0) {
+        lfs_arena_free(arena);
+        return result;
+    }
+    pthread_mutex_lock(&ds->lock);
+    struct lfs_cached_version *v = find(ds, dir, &st);
+    pthread_mutex_unlock(&ds->lock);
+    if (v) {
+        lfs_arena_free(arena);
+    } else {
+        result = read_version(ds, dir, number, fd, path, arena, &v, err);
+        if (result < 0) {
+            lfs_arena_free(arena);
+            return result;
+        }
+        pthread_mutex_lock(&ds->lock);
+        insert(ds, v); /* another thread may have read it too: one of the two is dropped in time */
+        pthread_mutex_unlock(&ds->lock);
+    }
+    *out = &v->version;
+    return 0;
+}
+
+void lfs_version_release(struct lfs_version *version) {
+    if (!version)
+        return;
+    struct lfs_cached_version *v = (struct lfs_cached_version *)version;
+    struct lfs_dataset *ds = version->dataset;
+    pthread_mutex_lock(&ds->lock);
+    bool last = --v->users == 0;
+    pthread_mutex_unlock(&ds->lock);
+    if (last)
+        lfs_arena_free(v->arena);
+}
