@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge/classes.h"
+
+#include "util/cleanup.h"
+
+enum kind { KIND_NOTHING, KIND_DELETE, KIND_UPDATE, KIND_REWRITE, KIND_REPLACE };
+
+static enum kind transaction_kind(const LanceTransaction *txn) {
+    if (!txn)
+        return KIND_UPDATE; /* nobody says what it was: never taken for a clean delete */
+    switch (txn->operation_case) {
+    case LANCE__TABLE__TRANSACTION__OPERATION_DELETE: return KIND_DELETE;
+    case LANCE__TABLE__TRANSACTION__OPERATION_REWRITE: return KIND_REWRITE;
+    case LANCE__TABLE__TRANSACTION__OPERATION_OVERWRITE:
+    case LANCE__TABLE__TRANSACTION__OPERATION_RESTORE: return KIND_REPLACE;
+    case LANCE__TABLE__TRANSACTION__OPERATION_APPEND:
+    case LANCE__TABLE__TRANSACTION__OPERATION_CREATE_INDEX:
+    case LANCE__TABLE__TRANSACTION__OPERATION_RESERVE_FRAGMENTS:
+    case LANCE__TABLE__TRANSACTION__OPERATION_UPDATE_CONFIG:
+    case LANCE__TABLE__TRANSACTION__OPERATION_UPDATE_BASES:
+    case LANCE__TABLE__TRANSACTION__OPERATION_CLONE: return KIND_NOTHING;
+    default: return KIND_UPDATE;
+    }
+}
+
+static void free_bitmap(roaring_bitmap_t **bitmap) {
+    if (*bitmap)
+        roaring_bitmap_free(*bitmap);
+}
+#define AUTO_BITMAP LFS_CLEANUP(free_bitmap) roaring_bitmap_t
+
+/* The rows among `rows` that went away between two versions. */
+static errint_t step_rows(const struct lfs_merge_input *input, const struct lfs_step *step, const char *path,
+                          const roaring_bitmap_t *rows, roaring_bitmap_t **out, struct lfs_error *err) {
+    const struct lfs_merge_reader *r = input->reader;
+    const LanceFragment *before = lfs_match_find(step->before->manifest.message, path);
+    const LanceFragment *after = lfs_match_find(step->after->manifest.message, path);
+    *out = NULL;
+    if (!before || (after && lfs_match_same_deletions(before, after)))
+        return 0;
+    AUTO_BITMAP *dv_before = NULL;
+    AUTO_BITMAP *dv_after = NULL;
+    LFS_TRY(r->deletions(r->context, step->before, before, &dv_before, err));
+    if (after)
+        LFS_TRY(r->deletions(r->context, step->after, after, &dv_after, err));
+    roaring_bitmap_t *gone = after ? roaring_bitmap_and(rows, dv_after) : roaring_bitmap_copy(rows);
+    if (!gone)
+        return lfs_fail_nomem(err);
+    roaring_bitmap_andnot_inplace(gone, dv_before);
+    *out = gone;
+    return 0;
+}
+
+static bool has_new_fragments(const struct lfs_version *base, const struct lfs_version *tip) {
+    const LanceManifest *m = tip->manifest.message;
+    for (size_t i = 0; i < m->n_fragments; i++)
+        if (m->fragments[i]->n_files &&
+            !lfs_match_find(base->manifest.message, m->fragments[i]->files[0]->path ? m->fragments[i]->files[0]->path : ""))
+            return true;
+    return false;
+}
+
+static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_step *step,
+                          const struct lfs_row_question *q, roaring_bitmap_t *seen, struct lfs_row_classes *out,
+                          struct lfs_error *err) {
+    enum kind kind = transaction_kind(step->after->manifest.transaction);
+    if (kind == KIND_NOTHING || !step->before)
+        return 0;
+    AUTO_BITMAP *gone = NULL;
+    LFS_TRY(step_rows(input, step, q->path, q->rows, &gone, err));
+    if (!gone || roaring_bitmap_is_empty(gone))
+        return 0;
+    roaring_bitmap_or_inplace(seen, gone);
+    if (kind == KIND_DELETE)
+        roaring_bitmap_or_inplace(out->deleted, gone);
+    else if (kind == KIND_REWRITE)
+        roaring_bitmap_or_inplace(out->rewritten, gone);
+    else if (kind == KIND_REPLACE)
+        out->replaced = true;
+    return 0;
+}
+
+/* Rows that a compaction took along went away later, from where it put them. If nothing but deletes can have done that
+ * they were deleted; else they count as updated. */
+static void settle_late_rows(const struct lfs_history *history, struct lfs_row_classes *out) {
+    bool only_deletes = history->complete;
+    for (size_t i = 0; i < history->count; i++) {
+        enum kind kind = transaction_kind(history->steps[i].after->manifest.transaction);
+        only_deletes &= kind == KIND_NOTHING || kind == KIND_DELETE || kind == KIND_REWRITE;
+    }
+    if (only_deletes)
+        roaring_bitmap_or_inplace(out->deleted, out->rewritten);
+    roaring_bitmap_clear(out->rewritten);
+}
+
+errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side side,
+                           const struct lfs_row_question *q, struct lfs_row_classes *out, struct lfs_error *err) {
+    const struct lfs_history *history;
+    AUTO_BITMAP *seen = roaring_bitmap_create();
+    *out = (struct lfs_row_classes){roaring_bitmap_create(), roaring_bitmap_create(), false, false};
+    if (!seen || !out->deleted || !out->rewritten)
+        return lfs_fail_nomem(err);
+    LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
+    for (size_t i = 0; i < history->count; i++)
+        LFS_TRY(take_step(input, &history->steps[i], q, seen, out, err));
+    if (q->moved)
+        settle_late_rows(history, out);
+    if (roaring_bitmap_is_subset(q->rows, seen))
+        return 0;
+    /* Rows that no transaction at hand explains: on a side without new fragments they can only have been deleted. */
+    if (has_new_fragments(input->base, side == LFS_OURS ? input->ours : input->theirs)) {
+        out->unknown = true;
+    } else {
+        AUTO_BITMAP *rest = roaring_bitmap_andnot(q->rows, seen);
+        if (!rest)
+            return lfs_fail_nomem(err);
+        roaring_bitmap_or_inplace(out->deleted, rest);
+    }
+    return 0;
+}
+
+void lfs_row_classes_free(struct lfs_row_classes *classes) {
+    free_bitmap(&classes->deleted);
+    free_bitmap(&classes->rewritten);
+    classes->deleted = classes->rewritten = NULL;
+}
+
+errint_t lfs_side_was_replaced(const struct lfs_merge_input *input, enum lfs_side side, bool *out,
+                               struct lfs_error *err) {
+    const struct lfs_history *history;
+    *out = false;
+    LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
+    for (size_t i = 0; i < history->count; i++)
+        *out |= transaction_kind(history->steps[i].after->manifest.transaction) == KIND_REPLACE;
+    return 0;
+}

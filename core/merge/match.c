@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge/match.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "util/cleanup.h"
+#include "util/map.h"
+
+static const char *file_path(const LanceDataFile *file) { return file->path ? file->path : ""; }
+
+const LanceFragment *lfs_match_find(const LanceManifest *manifest, const char *path) {
+    for (size_t i = 0; i < manifest->n_fragments; i++)
+        for (size_t k = 0; k < manifest->fragments[i]->n_files; k++)
+            if (strcmp(file_path(manifest->fragments[i]->files[k]), path) == 0)
+                return manifest->fragments[i];
+    return NULL;
+}
+
+static bool same_ints(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
+    return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a * sizeof *a) == 0);
+}
+
+/* A size of 0 means unknown (lance-format section 3.2). */
+static bool same_file(const LanceDataFile *a, const LanceDataFile *b) {
+    return strcmp(file_path(a), file_path(b)) == 0 && same_ints(a->fields, a->n_fields, b->fields, b->n_fields) &&
+           same_ints(a->column_indices, a->n_column_indices, b->column_indices, b->n_column_indices) &&
+           (!a->file_size_bytes || !b->file_size_bytes || a->file_size_bytes == b->file_size_bytes);
+}
+
+bool lfs_match_same_files(const LanceFragment *a, const LanceFragment *b) {
+    if (a->n_files != b->n_files || a->physical_rows != b->physical_rows)
+        return false;
+    for (size_t i = 0; i < a->n_files; i++)
+        if (!same_file(a->files[i], b->files[i]))
+            return false;
+    return true;
+}
+
+bool lfs_match_same_deletions(const LanceFragment *a, const LanceFragment *b) {
+    const LanceDeletionFile *x = a->deletion_file, *y = b->deletion_file;
+    if (!x || !y)
+        return x == y;
+    return x->id == y->id && x->read_version == y->read_version && x->file_type == y->file_type;
+}
+
+/* File name -> index + 1 of the match that has it. */
+struct builder {
+    struct lfs_map by_file;
+    struct lfs_arena *arena;
+    struct lfs_match *matches;
+    size_t count;
+    struct lfs_error *err;
+};
+
+static errint_t corrupt(const struct builder *b, const struct lfs_version *v, const LanceFragment *f, const char *why) {
+    return lfs_fail(b->err, LFS_E_CORRUPT, "version %" PRIu64 " of %s: fragment %" PRIu64 " %s", v->number,
+                    *v->dir ? v->dir : "main", f->id, why);
+}
+
+static const LanceFragment **slot(struct lfs_match *match, enum lfs_side side) {
+    return side == LFS_BASE ? &match->base : side == LFS_OURS ? &match->ours : &match->theirs;
+}
+
+/* The match that a fragment belongs to: the one that has a file of it; a new one when none has. */
+static errint_t place(struct builder *b, const struct lfs_version *v, const LanceFragment *f, enum lfs_side side) {
+    size_t found = 0;
+    if (f->n_files == 0)
+        return corrupt(b, v, f, "has no data file");
+    for (size_t i = 0; i < f->n_files; i++) {
+        size_t at = (size_t)(uintptr_t)lfs_map_get(&b->by_file, file_path(f->files[i]));
+        if (at && found && at != found)
+            return corrupt(b, v, f, "holds files of two different fragments");
+        if (at)
+            found = at;
+    }
+    if (!found)
+        found = ++b->count;
+    const LanceFragment **mine = slot(&b->matches[found - 1], side);
+    if (*mine)
+        return corrupt(b, v, f, "shares a data file with another fragment");
+    *mine = f;
+    for (size_t i = 0; i < f->n_files; i++)
+        if (!lfs_map_put(&b->by_file, file_path(f->files[i]), (void *)(uintptr_t)found))
+            return lfs_fail_nomem(b->err);
+    return 0;
+}
+
+static errint_t place_all(struct builder *b, const struct lfs_version *v, enum lfs_side side) {
+    for (size_t i = 0; i < v->manifest.message->n_fragments; i++)
+        LFS_TRY(place(b, v, v->manifest.message->fragments[i], side));
+    return 0;
+}
+
+errint_t lfs_match_fragments(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_match **out,
+                             size_t *n_out, struct lfs_error *err) {
+    struct builder b = {.arena = arena, .err = err};
+    size_t most = input->base->manifest.message->n_fragments + input->ours->manifest.message->n_fragments +
+                  input->theirs->manifest.message->n_fragments;
+    lfs_map_init(&b.by_file, arena);
+    b.matches = LFS_NEW_ARRAY(arena, struct lfs_match, most + 1);
+    if (!b.matches)
+        return lfs_fail_nomem(err);
+    LFS_TRY(place_all(&b, input->base, LFS_BASE));
+    LFS_TRY(place_all(&b, input->ours, LFS_OURS));
+    LFS_TRY(place_all(&b, input->theirs, LFS_THEIRS));
+    *out = b.matches;
+    *n_out = b.count;
+    return 0;
+}

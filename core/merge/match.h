@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which fragments of three states are one fragment: those that share data files, whatever their ids. */
+#ifndef LFS_MERGE_MATCH_H
+#define LFS_MERGE_MATCH_H
+
+#include "merge/merge3.h"
+
+/* One fragment as it stands in each state; NULL where a state does not hold it. Never all three. */
+struct lfs_match {
+    const LanceFragment *base, *ours, *theirs;
+};
+
+/* In the order: fragments of the base, new ones of ours, new ones of theirs; each in its manifest's order.
+ * LFS_E_CORRUPT when a state holds one file in two fragments, or a fragment that has no file. */
+errint_t lfs_match_fragments(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_match **out,
+                             size_t *n_out, struct lfs_error *err);
+
+/* The fragment of a manifest that holds the data file `path`, or NULL. Linear. */
+const LanceFragment *lfs_match_find(const LanceManifest *manifest, const char *path);
+
+/* The same incarnation: the same files with the same columns in the same order, and as many rows. */
+bool lfs_match_same_files(const LanceFragment *a, const LanceFragment *b);
+/* The same deletion file by its record (its id is random), or none on either side. */
+bool lfs_match_same_deletions(const LanceFragment *a, const LanceFragment *b);
+
+#endif

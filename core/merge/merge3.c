@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge/merge3.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "merge/classes.h"
+#include "merge/maps.h"
+#include "merge/match.h"
+#include "merge/report.h"
+#include "merge/rows.h"
+#include "util/cleanup.h"
+
+struct merge {
+    const struct lfs_merge_input *in;
+    struct lfs_plan *plan;
+    const LanceManifest *base, *ours, *theirs;
+    struct lfs_match *matches;
+    size_t n_matches;
+    struct lfs_rows rows;
+    bool keep_their_ids; /* fast-forward: no id of ours is in the way */
+    struct lfs_error *err;
+};
+
+/* --- what is looked at as a whole --- */
+
+static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b) {
+    size_t size = protobuf_c_message_get_packed_size(a);
+    if (size != protobuf_c_message_get_packed_size(b))
+        return false;
+    LFS_AUTO_BUF both = {0};
+    uint8_t *bytes = lfs_buf_extend(&both, 2 * size);
+    if (!bytes)
+        return false; /* short of memory: "different" leads to a refusal, never to a silent choice */
+    protobuf_c_message_pack(a, bytes);
+    protobuf_c_message_pack(b, bytes + size);
+    return memcmp(bytes, bytes + size, size) == 0;
+}
+
+static bool same_schema(const LanceManifest *a, const LanceManifest *b) {
+    if (a->n_fields != b->n_fields)
+        return false;
+    for (size_t i = 0; i < a->n_fields; i++)
+        if (!same_message(&a->fields[i]->base, &b->fields[i]->base))
+            return false;
+    return true;
+}
+
+static errint_t merge_schema(struct merge *m) {
+    bool ours = !same_schema(m->base, m->ours), theirs = !same_schema(m->base, m->theirs);
+    const LanceManifest *from = theirs && m->in->ours_is_base ? m->theirs : m->ours;
+    m->plan->fields = from->fields;
+    m->plan->n_fields = from->n_fields;
+    m->plan->schema_changed = from == m->theirs;
+    if (m->plan->schema_changed || (!ours && !theirs))
+        return 0;
+    return lfs_report_refusal(m->plan, m->err, "the schema was changed on %s: a merge of schema changes is not done yet",
+                              !theirs ? m->in->ours_name : ours ? "both sides" : m->in->theirs_name);
+}
+
+/* Formats differ between engines' defaults; a table that mixes them does not open in stock Lance 12 and cannot be
+ * written by 10 (lance-format section 14, T14). */
+static errint_t check_formats(struct merge *m) {
+    const Lance__Table__DataStorageFormat *a = m->ours->data_format, *b = m->theirs->data_format;
+    const char *ours = a && a->version ? a->version : "", *theirs = b && b->version ? b->version : "";
+    if (strcmp(ours, theirs))
+        return lfs_report_refusal(m->plan, m->err, "the data files of %s have format %s, those of %s %s: a table cannot mix them",
+                                  m->in->ours_name, ours, m->in->theirs_name, theirs);
+    if (lfs_manifest_has_stable_row_ids(m->ours) || lfs_manifest_has_stable_row_ids(m->theirs))
+        return lfs_report_refusal(m->plan, m->err, "the table has stable row ids: a merge of those is not done yet");
+    return 0;
+}
+
+/* --- fragments --- */
+
+static uint64_t highest_id(const LanceManifest *m, bool *any) {
+    uint64_t highest = m->has_max_fragment_id ? m->max_fragment_id : 0;
+    *any = m->has_max_fragment_id || m->n_fragments > 0;
+    for (size_t i = 0; i < m->n_fragments; i++)
+        if (m->fragments[i]->id > highest)
+            highest = m->fragments[i]->id;
+    return highest;
+}
+
+/* A fast-forward keeps theirs' ids where that changes no id of ours and gives out none again (section 6). */
+static void decide_ids(struct merge *m) {
+    bool any;
+    uint64_t highest = highest_id(m->ours, &any);
+    m->keep_their_ids = m->in->ours_is_base;
+    for (size_t i = 0; i < m->n_matches && m->keep_their_ids; i++) {
+        const struct lfs_match *x = &m->matches[i];
+        if (x->ours && x->theirs)
+            m->keep_their_ids = x->ours->id == x->theirs->id;
+        else if (x->theirs)
+            m->keep_their_ids = !any || x->theirs->id > highest;
+    }
+}
+
+static uint64_t live_rows(const LanceFragment *f) {
+    uint64_t deleted = f->deletion_file ? f->deletion_file->num_deleted_rows : 0;
+    return f->physical_rows > deleted ? f->physical_rows - deleted : 0;
+}
+
+static struct lfs_plan_fragment *add(struct merge *m, const LanceFragment *record) {
+    struct lfs_plan_fragment *f = &m->plan->fragments[m->plan->n_fragments++];
+    *f = (struct lfs_plan_fragment){.id = record->id, .record = record};
+    return f;
+}
+
+static void keep_ours(struct merge *m, const LanceFragment *ours) {
+    struct lfs_plan_fragment *f = add(m, ours);
+    f->n_deleted = ours->deletion_file ? ours->deletion_file->num_deleted_rows : 0;
+}
+
+static void remove_ours(struct merge *m, const LanceFragment *ours) {
+    struct lfs_plan *plan = m->plan;
+    plan->removed_ids[plan->n_removed++] = ours->id;
+    plan->fragments_removed++;
+    plan->rows_removed += live_rows(ours);
+    plan->fragments_changed = true;
+}
+
+/* A fragment of ours under the vector `deleted` (owned from here on), which is theirs' whole where `from_theirs`; with
+ * theirs' column files where those differ. */
+static void change_ours(struct merge *m, const struct lfs_match *x, bool from_theirs, roaring_bitmap_t *deleted) {
+    bool their_files = from_theirs && !lfs_match_same_files(x->ours, x->theirs);
+    struct lfs_plan_fragment *f = add(m, their_files ? x->theirs : x->ours);
+    uint64_t before = x->ours->deletion_file ? x->ours->deletion_file->num_deleted_rows : 0;
+    f->id = x->ours->id;
+    f->is_theirs = their_files;
+    f->deletion = LFS_DELETION_NEW;
+    f->deleted = deleted;
+    f->n_deleted = deleted ? roaring_bitmap_get_cardinality(deleted) : 0;
+    if (from_theirs && x->theirs->deletion_file && x->theirs->id == f->id) {
+        f->deletion = LFS_DELETION_THEIRS; /* the file's name holds the id, which is the same */
+        f->theirs = x->theirs;
+    }
+    if (f->n_deleted > before)
+        m->plan->rows_removed += f->n_deleted - before;
+    else
+        m->plan->rows_added += before - f->n_deleted;
+    m->plan->fragments_changed_count++;
+    m->plan->fragments_changed = true;
+}
+
+/* A fragment that only ours has. Rows that theirs deleted before ours compacted them are deleted here. */
+static errint_t keep_new(struct merge *m, const LanceFragment *ours) {
+    const struct lfs_merge_reader *r = m->in->reader;
+    const roaring_bitmap_t *extra = lfs_rows_extra(&m->rows, LFS_OURS, ours->files[0]->path);
+    roaring_bitmap_t *deleted;
+    if (!extra) {
+        keep_ours(m, ours);
+        return 0;
+    }
+    LFS_TRY(r->deletions(r->context, m->in->ours, ours, &deleted, m->err));
+    roaring_bitmap_or_inplace(deleted, extra);
+    if (roaring_bitmap_get_cardinality(deleted) >= ours->physical_rows) {
+        roaring_bitmap_free(deleted);
+        remove_ours(m, ours);
+        return 0;
+    }
+    struct lfs_match x = {.ours = ours};
+    change_ours(m, &x, false, deleted);
+    return 0;
+}
+
+/* A new fragment of theirs. Its deletion vector is read: a damaged one must not be taken over. Of a compaction that is
+ * left out, only the rows that are new come along. */
+static errint_t add_theirs(struct merge *m, const LanceFragment *theirs, uint64_t *next_id) {
+    const struct lfs_merge_reader *r = m->in->reader;
+    const roaring_bitmap_t *extra = lfs_rows_extra(&m->rows, LFS_THEIRS, theirs->files[0]->path);
+    roaring_bitmap_t *deleted = NULL;
+    if (theirs->deletion_file || extra)
+        LFS_TRY(r->deletions(r->context, m->in->theirs, theirs, &deleted, m->err));
+    if (extra)
+        roaring_bitmap_or_inplace(deleted, extra);
+    if (extra && roaring_bitmap_get_cardinality(deleted) >= theirs->physical_rows) {
+        roaring_bitmap_free(deleted);
+        return lfs_report_note(m->plan, m->err, "a compaction of %s is left out: its rows live on in the fragments of %s",
+                               m->in->theirs_name, m->in->ours_name);
+    }
+    struct lfs_plan_fragment *f = add(m, theirs);
+    f->is_theirs = f->is_new = true;
+    f->id = m->keep_their_ids ? theirs->id : (*next_id)++;
+    f->deleted = deleted;
+    f->n_deleted = deleted ? roaring_bitmap_get_cardinality(deleted) : 0;
+    if (deleted) {
+        f->theirs = theirs;
+        f->deletion = f->id == theirs->id && !extra ? LFS_DELETION_THEIRS : LFS_DELETION_NEW;
+    }
+    m->plan->fragments_added++;
+    m->plan->rows_added += theirs->physical_rows - f->n_deleted;
+    m->plan->fragments_changed = true;
+    return 0;
+}
+
+static errint_t decide(struct merge *m, size_t i) {
+    const struct lfs_match *x = &m->matches[i];
+    struct lfs_fragment_verdict verdict;
+    LFS_TRY(lfs_rows_decide(&m->rows, i, &verdict, m->err));
+    switch (verdict.fate) {
+    case LFS_FATE_OURS:
+        if (x->ours)
+            keep_ours(m, x->ours);
+        break;
+    case LFS_FATE_REMOVED:
+        if (x->ours)
+            remove_ours(m, x->ours);
+        break;
+    case LFS_FATE_THEIRS: change_ours(m, x, true, verdict.deleted); break;
+    case LFS_FATE_UNITED: change_ours(m, x, false, verdict.deleted); break;
+    }
+    return 0;
+}
+
+/* Theirs changed column files of a fragment: only a fast-forward can take them as they are, ids and indexes included. */
+static errint_t check_columns(struct merge *m, const struct lfs_match *x) {
+    if (m->keep_their_ids || !x->base || !x->theirs || lfs_match_same_files(x->base, x->theirs))
+        return 0;
+    return lfs_report_refusal(m->plan, m->err, "%s changed the column files of fragment %" PRIu64 ": not merged yet",
+                              m->in->theirs_name, x->theirs->id);
+}
+
+/* A fragment that is to be decided; else only one side has it. */
+static bool is_shared(const struct lfs_match *x) { return x->base || (x->ours && x->theirs); }
+
+static errint_t merge_fragments(struct merge *m) {
+    struct lfs_plan *plan = m->plan;
+    bool any;
+    uint64_t next_id = highest_id(m->ours, &any) + any;
+    plan->fragments = LFS_NEW_ARRAY(plan->arena, struct lfs_plan_fragment, m->n_matches + 1);
+    plan->removed_ids = LFS_NEW_ARRAY(plan->arena, uint64_t, m->n_matches + 1);
+    if (!plan->fragments || !plan->removed_ids)
+        return lfs_fail_nomem(m->err);
+    LFS_TRY(lfs_rows_init(&m->rows, m->in, plan, m->matches, m->n_matches, m->err));
+    for (size_t i = 0; i < m->n_matches && !plan->refusal; i++) {
+        LFS_TRY(check_columns(m, &m->matches[i]));
+        if (is_shared(&m->matches[i]))
+            LFS_TRY(decide(m, i));
+    }
+    for (size_t i = 0; i < m->n_matches && !plan->refusal; i++) {
+        const struct lfs_match *x = &m->matches[i];
+        if (is_shared(x))
+            continue;
+        if (x->ours)
+            LFS_TRY(keep_new(m, x->ours));
+        else
+            LFS_TRY(add_theirs(m, x->theirs, &next_id));
+    }
+    return 0;
+}
+
+static int by_id(const void *a, const void *b) {
+    uint64_t x = ((const struct lfs_plan_fragment *)a)->id, y = ((const struct lfs_plan_fragment *)b)->id;
+    return x < y ? -1 : x > y;
+}
+
+static errint_t finish_fragments(struct merge *m) {
+    struct lfs_plan *plan = m->plan;
+    bool any, theirs_any;
+    uint64_t highest = highest_id(m->ours, &any), theirs = highest_id(m->theirs, &theirs_any);
+    qsort(plan->fragments, plan->n_fragments, sizeof *plan->fragments, by_id);
+    if (m->keep_their_ids && theirs_any) {
+        highest = theirs > highest ? theirs : highest;
+        any = true;
+    }
+    for (size_t i = 0; i < plan->n_fragments; i++) {
+        if (i && plan->fragments[i].id == plan->fragments[i - 1].id)
+            return lfs_fail(m->err, LFS_E_CORRUPT, "%s holds two fragments with id %" PRIu64, m->in->ours_name,
+                            plan->fragments[i].id);
+        if (plan->fragments[i].id > highest)
+            highest = plan->fragments[i].id;
+        any = true;
+    }
+    if (highest > UINT32_MAX)
+        return lfs_fail(m->err, LFS_E_TOO_BIG, "fragment ids are used up (%" PRIu64 ")", highest);
+    plan->max_fragment_id = (uint32_t)highest;
+    plan->has_max_fragment_id = any;
+    return 0;
+}
+
+/* --- a side that replaced the table (section 5, s1) --- */
+
+static bool changed_data(const struct merge *m, enum lfs_side side) {
+    for (size_t i = 0; i < m->n_matches; i++) {
+        const struct lfs_match *x = &m->matches[i];
+        const LanceFragment *mine = side == LFS_OURS ? x->ours : x->theirs;
+        if ((x->base != NULL) != (mine != NULL))
+            return true;
+        if (mine && (!lfs_match_same_files(x->base, mine) || !lfs_match_same_deletions(x->base, mine)))
+            return true;
+    }
+    return false;
+}
+
+static bool lost_fragments(const struct merge *m, enum lfs_side side) {
+    for (size_t i = 0; i < m->n_matches; i++)
+        if (m->matches[i].base && !(side == LFS_OURS ? m->matches[i].ours : m->matches[i].theirs))
+            return true;
+    return false;
+}
+
+static errint_t check_replaced(struct merge *m, enum lfs_side side) {
+    bool replaced;
+    if (!lost_fragments(m, side) || !changed_data(m, side == LFS_OURS ? LFS_THEIRS : LFS_OURS))
+        return 0;
+    LFS_TRY(lfs_side_was_replaced(m->in, side, &replaced, m->err));
+    if (!replaced)
+        return 0;
+    return lfs_report_refusal(m->plan, m->err,
+                              "%s was overwritten or restored, and %s changed rows: a merge of that is not done yet",
+                              side == LFS_OURS ? m->in->ours_name : m->in->theirs_name,
+                              side == LFS_OURS ? m->in->theirs_name : m->in->ours_name);
+}
+
+/* --- indexes (section 7) --- */
+
+static const LanceIndex *find_index(const LanceIndexSection *section, const LanceIndex *like) {
+    for (size_t i = 0; section && i < section->n_indices; i++) {
+        const LanceIndex *x = section->indices[i];
+        if (x->uuid && like->uuid && x->uuid->uuid.len == like->uuid->uuid.len &&
+            memcmp(x->uuid->uuid.data, like->uuid->uuid.data, x->uuid->uuid.len) == 0)
+            return x;
+    }
+    return NULL;
+}
+
+static bool has_all(const LanceIndexSection *list, const LanceIndexSection *in) {
+    for (size_t i = 0; list && i < list->n_indices; i++)
+        if (!find_index(in, list->indices[i]))
+            return false;
+    return true;
+}
+
+/* Returns whether theirs' indexes make the result differ from ours. */
+static errint_t merge_indices(struct merge *m, bool *changed) {
+    const LanceIndexSection *ours = m->in->ours->manifest.indices, *theirs = m->in->theirs->manifest.indices;
+    m->plan->take_their_indices = m->keep_their_ids;
+    *changed = m->keep_their_ids && !(has_all(ours, theirs) && has_all(theirs, ours));
+    if (m->keep_their_ids)
+        return 0;
+    for (size_t i = 0; theirs && i < theirs->n_indices; i++)
+        if (!find_index(m->in->base->manifest.indices, theirs->indices[i]) && !find_index(ours, theirs->indices[i]))
+            LFS_TRY(lfs_report_note(m->plan, m->err, "index %s of %s is left out: rebuild it on %s",
+                                    theirs->indices[i]->name ? theirs->indices[i]->name : "", m->in->theirs_name,
+                                    m->in->ours_name));
+    return 0;
+}
+
+/* --- the whole --- */
+
+static errint_t run(struct merge *m) {
+    struct lfs_plan *plan = m->plan;
+    bool indices_changed = false;
+    LFS_TRY(lfs_match_fragments(m->in, plan->arena, &m->matches, &m->n_matches, m->err));
+    decide_ids(m);
+    LFS_TRY(check_formats(m));
+    LFS_TRY(merge_schema(m));
+    LFS_TRY(check_replaced(m, LFS_OURS));
+    LFS_TRY(check_replaced(m, LFS_THEIRS));
+    LFS_TRY(merge_fragments(m));
+    LFS_TRY(lfs_merge_maps(m->in, plan, m->err));
+    LFS_TRY(merge_indices(m, &indices_changed));
+    if (plan->refusal)
+        plan->outcome = LFS_OUTCOME_REFUSED;
+    else if (plan->n_conflicts)
+        plan->outcome = LFS_OUTCOME_CONFLICT;
+    else if (!plan->fragments_changed && !plan->schema_changed && !plan->maps_changed && !indices_changed)
+        plan->outcome = LFS_OUTCOME_EMPTY;
+    else
+        plan->outcome = m->in->ours_is_base ? LFS_OUTCOME_FAST_FORWARD : LFS_OUTCOME_MERGED;
+    return plan->refusal || plan->n_conflicts ? 0 : finish_fragments(m);
+}
+
+errint_t lfs_merge3(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_plan *out,
+                    struct lfs_error *err) {
+    struct merge m = {.in = input,
+                      .plan = out,
+                      .base = input->base->manifest.message,
+                      .ours = input->ours->manifest.message,
+                      .theirs = input->theirs->manifest.message,
+                      .err = err};
+    *out = (struct lfs_plan){.arena = arena};
+    errint_t result = run(&m);
+    lfs_rows_free(&m.rows);
+    return result;
+}

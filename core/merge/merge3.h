@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * merge3(base, ours, theirs): three states in, a plan or conflicts out (merge-semantics). Pure: what has to be read of
+ * deletion files and of history comes through a reader that the caller hands over.
+ *
+ * States are compared, not transactions: a fragment is known by its data files, whose names are unique, so it is found
+ * again under another id. Transactions only tell a delete from an update where both sides took away the same row.
+ */
+#ifndef LFS_MERGE_MERGE3_H
+#define LFS_MERGE_MERGE3_H
+
+#include "merge/plan.h"
+#include "table/lineage.h"
+
+enum lfs_side { LFS_BASE, LFS_OURS, LFS_THEIRS };
+
+struct lfs_merge_reader {
+    void *context;
+    /* The deletion vector of a fragment of `version`, checked against its physical_rows; an empty one when it has no
+     * deletion file. The caller frees it. */
+    errint_t (*deletions)(void *context, const struct lfs_version *version, const LanceFragment *fragment,
+                          roaring_bitmap_t **out, struct lfs_error *err);
+    /* The commits of a side (LFS_OURS, LFS_THEIRS) since the base. Owned by the reader. */
+    errint_t (*history)(void *context, enum lfs_side side, const struct lfs_history **out, struct lfs_error *err);
+};
+
+struct lfs_merge_input {
+    const struct lfs_version *base, *ours, *theirs;
+    bool ours_is_base; /* by lineage: the target has not moved */
+    const char *ours_name, *theirs_name; /* for sentences */
+    const struct lfs_merge_reader *reader;
+};
+
+/* A conflict or a refusal is an outcome of the plan, not an error; an error is what could not be read. `out` is to be
+ * released by lfs_plan_release in every case. */
+errint_t lfs_merge3(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_plan *out,
+                    struct lfs_error *err);
+
+#endif

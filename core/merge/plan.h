@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a merge will do, as data: the same plan prints a dry run and is committed; nothing is decided twice.
+ */
+#ifndef LFS_MERGE_PLAN_H
+#define LFS_MERGE_PLAN_H
+
+#include <roaring/roaring.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "table/dataset.h"
+#include "util/arena.h"
+
+enum lfs_outcome {
+    LFS_OUTCOME_MERGED,       /* the result differs from ours */
+    LFS_OUTCOME_FAST_FORWARD, /* likewise, and ours is the base */
+    LFS_OUTCOME_EMPTY,        /* the result is ours: only the lineage is to be recorded */
+    LFS_OUTCOME_CONFLICT,
+    LFS_OUTCOME_REFUSED, /* something that is not merged yet; `refusal` names it */
+};
+
+/* How the result's deletion vector of a fragment comes about. */
+enum lfs_deletion_from {
+    LFS_DELETION_KEPT,   /* ours' file, or none */
+    LFS_DELETION_THEIRS, /* equal to theirs' whole: their file is placed */
+    LFS_DELETION_NEW,    /* `deleted` is written as a new file */
+};
+
+/* One fragment of the result. */
+struct lfs_plan_fragment {
+    uint64_t id;
+    const LanceFragment *record; /* files, rows and versions are taken from this one ... */
+    bool is_theirs;              /* ... whose files are still to be placed when it is theirs */
+    bool is_new;                 /* ours has no such fragment */
+    enum lfs_deletion_from deletion;
+    const LanceFragment *theirs; /* LFS_DELETION_THEIRS: whose deletion file */
+    roaring_bitmap_t *deleted;   /* LFS_DELETION_NEW; owned by the plan */
+    uint64_t n_deleted;          /* rows deleted in the result, counted, not believed */
+};
+
+/* One unit that both sides changed. Text for people; the unit's class for machines. */
+struct lfs_conflict {
+    const char *kind; /* "update-update", "update-delete", "delete-update", "value", ... */
+    const char *unit; /* "row 12 of fragment 0", "config key a" */
+    const char *base, *ours, *theirs;
+};
+
+struct lfs_list {
+    void **items;
+    size_t count, capacity;
+};
+
+struct lfs_plan {
+    struct lfs_arena *arena; /* borrowed; all but the bitmaps lives there */
+    enum lfs_outcome outcome;
+    const char *refusal;
+
+    struct lfs_plan_fragment *fragments; /* sorted by id */
+    size_t n_fragments;
+    uint64_t *removed_ids; /* ours' fragments that the result has no more */
+    size_t n_removed;
+    bool fragments_changed, schema_changed, maps_changed;
+    uint32_t max_fragment_id;
+    bool has_max_fragment_id;
+
+    LanceField **fields; /* the result's schema */
+    size_t n_fields;
+    LanceStringEntry **config, **table_metadata; /* without lancefs.* keys */
+    size_t n_config, n_table_metadata;
+    LanceBytesEntry **schema_metadata;
+    size_t n_schema_metadata;
+    bool take_their_indices; /* fast-forward with ids kept: every index of theirs is valid as it is */
+
+    struct lfs_list conflicts; /* of struct lfs_conflict */
+    size_t n_conflicts;        /* all of them; the list names at most LFS_CONFLICTS_NAMED_MAX */
+    struct lfs_list notes;     /* of char */
+
+    uint64_t fragments_added, fragments_removed, fragments_changed_count;
+    uint64_t rows_added, rows_removed;
+};
+
+bool lfs_list_add(struct lfs_list *list, struct lfs_arena *arena, void *item); /* false: out of memory */
+
+/* Frees the bitmaps. */
+void lfs_plan_release(struct lfs_plan *plan);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge/rows.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "merge/classes.h"
+#include "merge/report.h"
+#include "merge/rows_state.h"
+#include "util/cleanup.h"
+#include "util/limits.h"
+
+static void free_bitmap(roaring_bitmap_t **bitmap) {
+    if (*bitmap)
+        roaring_bitmap_free(*bitmap);
+}
+#define AUTO_BITMAP LFS_CLEANUP(free_bitmap) roaring_bitmap_t
+
+/* One decision. */
+struct decision {
+    struct lfs_rows *rows;
+    struct lfs_fragment_state *state;
+    struct lfs_plan *plan;
+    struct lfs_error *err;
+};
+
+/* --- rows that both sides took away --- */
+
+static const char *row_fate(const struct lfs_row_classes *c, uint32_t row) {
+    return roaring_bitmap_contains(c->deleted, row) ? "deleted" : "updated";
+}
+
+/* Two deletes agree, everything else does not. */
+static errint_t report_rows(struct decision *d, const roaring_bitmap_t *both, const struct lfs_row_classes *ours,
+                            const struct lfs_row_classes *theirs) {
+    roaring_uint32_iterator_t *it = roaring_create_iterator(both);
+    errint_t result = it ? 0 : lfs_fail_nomem(d->err);
+    for (; result == 0 && it->has_value; roaring_advance_uint32_iterator(it)) {
+        uint32_t row = it->current_value;
+        const char *our_fate = row_fate(ours, row), *their_fate = row_fate(theirs, row);
+        if (our_fate[0] == 'd' && their_fate[0] == 'd')
+            continue;
+        struct lfs_conflict c = {"", "", "live", our_fate, their_fate};
+        if (d->plan->n_conflicts < LFS_CONFLICTS_NAMED_MAX) {
+            c.kind = lfs_sprintf(d->plan->arena, "%.6s-%.6s", our_fate, their_fate);
+            c.unit = lfs_sprintf(d->plan->arena, "row %" PRIu32 " of fragment %" PRIu64, row, d->state->id);
+        }
+        result = lfs_report_conflict(d->plan, &c, d->err);
+    }
+    if (it)
+        roaring_free_uint32_iterator(it);
+    return result;
+}
+
+/* What cannot be decided row by row. */
+static errint_t refuse_rewrites(struct decision *d, const roaring_bitmap_t *both, const struct lfs_row_classes *c,
+                                const char *name) {
+    if (c->replaced)
+        return lfs_report_refusal(d->plan, d->err,
+                                  "%s was overwritten or restored while the other side changed fragment %" PRIu64, name,
+                                  d->state->id);
+    if (roaring_bitmap_intersect(c->rewritten, both))
+        return lfs_report_refusal(d->plan, d->err,
+                                  "a compaction of %s rewrote rows of fragment %" PRIu64
+                                  " that the other side changed or rewrote too",
+                                  name, d->state->id);
+    if (c->unknown)
+        return lfs_report_refusal(d->plan, d->err,
+                                  "versions of %s were cleaned away, so it cannot be told whether rows of fragment "
+                                  "%" PRIu64 " were deleted, updated or compacted, and the other side changed them too",
+                                  name, d->state->id);
+    return 0;
+}
+
+static errint_t settle_overlap(struct decision *d, const roaring_bitmap_t *both) {
+    const struct lfs_merge_input *in = d->rows->input;
+    struct lfs_row_classes ours = {0}, theirs = {0};
+    struct lfs_row_question question = {d->state->path, both, d->state->ours.moved};
+    errint_t result = lfs_classify_rows(in, LFS_OURS, &question, &ours, d->err);
+    question.moved = d->state->theirs.moved;
+    if (result == 0)
+        result = lfs_classify_rows(in, LFS_THEIRS, &question, &theirs, d->err);
+    if (result == 0)
+        result = refuse_rewrites(d, both, &ours, in->ours_name);
+    if (result == 0)
+        result = refuse_rewrites(d, both, &theirs, in->theirs_name);
+    if (result == 0 && !d->plan->refusal)
+        result = report_rows(d, both, &ours, &theirs);
+    lfs_row_classes_free(&ours);
+    lfs_row_classes_free(&theirs);
+    return result;
+}
+
+/* --- the vector of the result --- */
+
+/* Rows that one side brought back (a restore) while the other removed the fragment: nowhere to bring them back to. */
+static errint_t refuse_returned(struct decision *d, const roaring_bitmap_t *our_back,
+                                const roaring_bitmap_t *their_back) {
+    const struct lfs_fragment_state *s = d->state;
+    bool lost = (s->ours.change == LFS_GONE && !roaring_bitmap_is_empty(their_back)) ||
+                (s->theirs.change == LFS_GONE && !s->theirs.moved && !roaring_bitmap_is_empty(our_back));
+    return !lost ? 0
+                 : lfs_report_refusal(d->plan, d->err,
+                                      "one side brought back rows of fragment %" PRIu64 " that the other side removed",
+                                      s->id);
+}
+
+/* Deleted in the result: what either side deleted, but for rows that one side brought back while the other left them
+ * deleted. NULL in *out (and 0) when the plan is blocked. */
+static errint_t unite(struct decision *d, roaring_bitmap_t **out) {
+    struct lfs_fragment_state *s = d->state;
+    *out = NULL;
+    LFS_TRY(lfs_rows_load_base(d->rows, s, d->err));
+    LFS_TRY(lfs_rows_load(d->rows, s, LFS_OURS, d->err));
+    LFS_TRY(lfs_rows_load(d->rows, s, LFS_THEIRS, d->err));
+    AUTO_BITMAP *both = roaring_bitmap_and(s->ours.deleted, s->theirs.deleted);
+    AUTO_BITMAP *our_back = roaring_bitmap_andnot(s->base, s->ours.deleted);
+    AUTO_BITMAP *their_back = roaring_bitmap_andnot(s->base, s->theirs.deleted);
+    AUTO_BITMAP *united = roaring_bitmap_or(s->ours.deleted, s->theirs.deleted);
+    if (!both || !our_back || !their_back || !united)
+        return lfs_fail_nomem(d->err);
+    roaring_bitmap_andnot_inplace(both, s->base);
+    roaring_bitmap_andnot_inplace(united, our_back);
+    roaring_bitmap_andnot_inplace(united, their_back);
+    if (!roaring_bitmap_is_empty(both))
+        LFS_TRY(settle_overlap(d, both));
+    LFS_TRY(refuse_returned(d, our_back, their_back));
+    *out = d->plan->refusal ? NULL : LFS_STEAL_PTR(united);
+    return 0;
+}
+
+/* --- rows that stand elsewhere since a compaction --- */
+
+struct extra {
+    struct lfs_rows *rows;
+    size_t side; /* 0 ours, 1 theirs */
+};
+
+static errint_t add_extra(void *context, const char *path, const roaring_bitmap_t *more, struct lfs_error *err) {
+    struct extra *e = context;
+    struct lfs_map *map = &e->rows->extra[e->side];
+    roaring_bitmap_t *there = lfs_map_get(map, path);
+    if (there) {
+        roaring_bitmap_or_inplace(there, more);
+        return 0;
+    }
+    there = roaring_bitmap_copy(more);
+    if (there && lfs_map_put(map, path, there))
+        return 0;
+    if (there)
+        roaring_bitmap_free(there);
+    return lfs_fail_nomem(err);
+}
+
+/* Ours compacted the fragment, and that stays: rows that theirs deleted are deleted where they stand now. */
+static errint_t delete_in_our_compaction(struct decision *d, const roaring_bitmap_t *united) {
+    struct extra e = {d->rows, 0};
+    AUTO_BITMAP *more = roaring_bitmap_andnot(united, d->state->ours.deleted);
+    if (!more)
+        return lfs_fail_nomem(d->err);
+    if (roaring_bitmap_is_empty(more))
+        return 0;
+    return lfs_moves_up(&d->rows->moves[0], d->state->path, more, add_extra, &e, d->err);
+}
+
+/* Theirs' compaction is left out: all that it holds of this fragment lives on in ours' fragment, or is deleted. */
+static errint_t mask_their_compaction(struct decision *d) {
+    struct extra e = {d->rows, 1};
+    AUTO_BITMAP *all = roaring_bitmap_from_range(0, d->state->physical_rows, 1);
+    return all ? lfs_moves_up(&d->rows->moves[1], d->state->path, all, add_extra, &e, d->err) : lfs_fail_nomem(d->err);
+}
+
+/* A compaction that cannot be followed is the `compacted` of merge-semantics: refused by name, not an error. */
+static errint_t unless_unproved(struct decision *d, errint_t result) {
+    if (result != -ECANCELED)
+        return result;
+    char why[sizeof d->err->message];
+    memcpy(why, d->err->message, sizeof why);
+    return lfs_report_refusal(d->plan, d->err, "%s", why);
+}
+
+/* Both sides changed the fragment. */
+static errint_t decide_rows(struct decision *d, struct lfs_fragment_verdict *out) {
+    struct lfs_fragment_state *s = d->state;
+    AUTO_BITMAP *united = NULL;
+    if (s->theirs.moved)
+        LFS_TRY(mask_their_compaction(d));
+    LFS_TRY(unite(d, &united));
+    if (!united)
+        return 0;
+    out->fate = LFS_FATE_OURS;
+    if (s->ours.moved)
+        return delete_in_our_compaction(d, united);
+    if (s->ours.change == LFS_GONE || (s->theirs.change == LFS_GONE && !s->theirs.moved) ||
+        roaring_bitmap_get_cardinality(united) >= s->physical_rows)
+        out->fate = LFS_FATE_REMOVED;
+    else if (!roaring_bitmap_equals(united, s->ours.deleted))
+        *out = (struct lfs_fragment_verdict){LFS_FATE_UNITED, LFS_STEAL_PTR(united)};
+    return 0;
+}
+
+static errint_t take_theirs(struct decision *d, struct lfs_fragment_verdict *out) {
+    struct lfs_fragment_state *s = d->state;
+    out->fate = s->theirs.change == LFS_GONE ? LFS_FATE_REMOVED : LFS_FATE_THEIRS;
+    if (out->fate == LFS_FATE_THEIRS && s->theirs.fragment->deletion_file) {
+        LFS_TRY(lfs_rows_load(d->rows, s, LFS_THEIRS, d->err));
+        out->deleted = LFS_STEAL_PTR(s->theirs.deleted);
+    }
+    return 0;
+}
+
+errint_t lfs_rows_decide(struct lfs_rows *rows, size_t i, struct lfs_fragment_verdict *out, struct lfs_error *err) {
+    struct lfs_error own;
+    struct decision d = {rows, &rows->states[i], rows->plan, err ? err : &own};
+    const struct lfs_fragment_state *s = d.state;
+    *out = (struct lfs_fragment_verdict){LFS_FATE_OURS, NULL};
+    if (s->theirs.change == LFS_UNCHANGED)
+        return 0;
+    if (s->ours.change == LFS_UNCHANGED && s->match->base && !s->theirs.moved)
+        return take_theirs(&d, out);
+    if (s->ours.change == LFS_COLUMNS || s->theirs.change == LFS_COLUMNS)
+        return lfs_report_refusal(rows->plan, err,
+                                  "both sides changed fragment %" PRIu64 ", one of them its column files: not merged yet",
+                                  s->id);
+    return unless_unproved(&d, decide_rows(&d, out));
+}
+
+const roaring_bitmap_t *lfs_rows_extra(const struct lfs_rows *rows, enum lfs_side side, const char *path) {
+    return lfs_map_get(&rows->extra[side == LFS_THEIRS], path);
+}
