@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The next manifest and its transaction, from a plan. For the files of commit/. */
+#ifndef LFS_COMMIT_BUILD_H
+#define LFS_COMMIT_BUILD_H
+
+#include "commit/place.h"
+
+struct lfs_build {
+    const struct lfs_commit_request *request;
+    struct lfs_placer *placer;
+    struct lfs_arena *arena;
+    const char *transaction_uuid;
+    uint64_t version;
+};
+
+/* Places every file that the plan takes from the source, writes the deletion files that it needs, and fills `out`: a
+ * manifest that is ready to be encoded, its transaction and index section included. */
+errint_t lfs_build_manifest(const struct lfs_build *build, struct lfs_manifest *out, struct lfs_error *err);
+
+/* The narrowest Lance operation that says what the plan does (merge-semantics section 8). `next` is the new manifest. */
+errint_t lfs_build_transaction(const struct lfs_build *build, const struct lfs_manifest *next, LanceTransaction **out,
+                               struct lfs_error *err);
+
+#endif

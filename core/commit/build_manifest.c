@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "commit/build.h"
+#include "format/deletion.h"
+#include "store/file.h"
+#include "util/cleanup.h"
+#include "util/map.h"
+#include "version.h"
+
+/* Files that the target has already keep the target's record: its base ids never change (merge-semantics section 6). */
+static errint_t map_files(const struct lfs_build *b, struct lfs_map *files, struct lfs_error *err) {
+    const LanceManifest *m = b->request->target_tip->manifest.message;
+    lfs_map_init(files, b->arena);
+    for (size_t i = 0; i < m->n_fragments; i++)
+        for (size_t k = 0; k < m->fragments[i]->n_files; k++) {
+            LanceDataFile *file = m->fragments[i]->files[k];
+            if (file->path && !lfs_map_put(files, file->path, file))
+                return lfs_fail_nomem(err);
+        }
+    return 0;
+}
+
+static errint_t place_files(const struct lfs_build *b, const struct lfs_map *files, LanceFragment *f,
+                            struct lfs_error *err) {
+    LanceDataFile **list = LFS_NEW_ARRAY(b->arena, LanceDataFile *, f->n_files);
+    if (!list)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < f->n_files; i++) {
+        list[i] = f->files[i]->path ? lfs_map_get(files, f->files[i]->path) : NULL;
+        if (list[i])
+            continue;
+        list[i] = lfs_memdup(b->arena, f->files[i], sizeof *list[i]);
+        if (!list[i])
+            return lfs_fail_nomem(err);
+        LFS_TRY(lfs_place_data_file(b->placer, list[i], err));
+    }
+    f->files = list;
+    return 0;
+}
+
+/* A new deletion file in the target's own storage; always a bitmap (lance-format section 1.3). */
+static errint_t write_deletions(const struct lfs_build *b, const struct lfs_plan_fragment *from, LanceFragment *f,
+                                struct lfs_error *err) {
+    LFS_AUTO_BUF bytes = {0};
+    char name[80];
+    f->deletion_file = NULL;
+    if (!from->deleted || roaring_bitmap_is_empty(from->deleted))
+        return 0;
+    LanceDeletionFile *d = LFS_NEW(b->arena, LanceDeletionFile);
+    char *directory = lfs_sprintf(b->arena, "%s%s_deletions", b->request->target->dir, *b->request->target->dir ? "/" : "");
+    if (!d || !directory)
+        return lfs_fail_nomem(err);
+    lance__table__deletion_file__init(d);
+    d->has_file_type = d->has_read_version = d->has_id = d->has_num_deleted_rows = true;
+    d->file_type = LANCE__TABLE__DELETION_FILE__DELETION_FILE_TYPE__BITMAP;
+    d->read_version = b->request->target_tip->number;
+    d->num_deleted_rows = from->n_deleted;
+    if (getrandom(&d->id, sizeof d->id, 0) != sizeof d->id)
+        return lfs_fail_errno(err, EIO, "no random numbers");
+    lfs_deletion_file_name(from->id, d, name, sizeof name);
+    LFS_TRY(lfs_deletion_encode_bitmap(from->deleted, &bytes, err));
+    LFS_TRY(lfs_make_dirs(lfs_dataset_root_fd(b->request->dataset), directory, b->request->sync, err));
+    LFS_TRY(lfs_write_new(lfs_dataset_root_fd(b->request->dataset), directory, name, &bytes, b->request->sync, err));
+    char *made = lfs_sprintf(b->arena, "%s/%s", directory, name);
+    if (!made || !lfs_list_add(&b->placer->created, b->arena, made))
+        return lfs_fail_nomem(err);
+    f->deletion_file = d;
+    return 0;
+}
+
+static errint_t place_deletions(const struct lfs_build *b, const struct lfs_plan_fragment *from, LanceFragment *f,
+                                struct lfs_error *err) {
+    f->deletion_file = lfs_memdup(b->arena, from->theirs->deletion_file, sizeof *f->deletion_file);
+    if (!f->deletion_file)
+        return lfs_fail_nomem(err);
+    f->deletion_file->has_num_deleted_rows = true;
+    f->deletion_file->num_deleted_rows = from->n_deleted; /* counted, where the record may be wrong */
+    return lfs_place_deletion_file(b->placer, from->theirs->id, f->deletion_file, err);
+}
+
+static errint_t build_fragment(const struct lfs_build *b, const struct lfs_map *files,
+                               const struct lfs_plan_fragment *from, LanceFragment **out, struct lfs_error *err) {
+    if (!from->is_theirs && from->deletion == LFS_DELETION_KEPT) {
+        *out = (LanceFragment *)from->record; /* only packed from here on */
+        return 0;
+    }
+    LanceFragment *f = lfs_memdup(b->arena, from->record, sizeof *f);
+    if (!f)
+        return lfs_fail_nomem(err);
+    f->has_id = true;
+    f->id = from->id;
+    if (from->is_theirs)
+        LFS_TRY(place_files(b, files, f, err));
+    if (from->deletion == LFS_DELETION_THEIRS)
+        LFS_TRY(place_deletions(b, from, f, err));
+    else if (from->deletion == LFS_DELETION_NEW)
+        LFS_TRY(write_deletions(b, from, f, err));
+    *out = f;
+    return 0;
+}
+
+static errint_t build_fragments(const struct lfs_build *b, LanceManifest *m, struct lfs_error *err) {
+    const struct lfs_plan *plan = b->request->plan;
+    struct lfs_map files = {0};
+    if (plan->fragments_changed)
+        LFS_TRY(map_files(b, &files, err));
+    m->n_fragments = plan->n_fragments;
+    m->fragments = LFS_NEW_ARRAY(b->arena, LanceFragment *, plan->n_fragments + 1);
+    if (!m->fragments)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < plan->n_fragments; i++)
+        LFS_TRY(build_fragment(b, &files, &plan->fragments[i], &m->fragments[i], err));
+    m->has_max_fragment_id = plan->has_max_fragment_id;
+    m->max_fragment_id = plan->max_fragment_id;
+    return 0;
+}
+
+/* --- indexes --- */
+
+static bool same_index(const LanceIndex *a, const LanceIndex *b) {
+    return a->uuid && b->uuid && a->uuid->uuid.len == b->uuid->uuid.len &&
+           memcmp(a->uuid->uuid.data, b->uuid->uuid.data, a->uuid->uuid.len) == 0;
+}
+
+static LanceIndex *find_index(const LanceIndexSection *section, const LanceIndex *like) {
+    for (size_t i = 0; section && i < section->n_indices; i++)
+        if (same_index(section->indices[i], like))
+            return section->indices[i];
+    return NULL;
+}
+
+/* Theirs' list, each index's files carried into the target's own storage (merge-semantics section 7). */
+static errint_t carry_indices(const struct lfs_build *b, LanceIndexSection **out, struct lfs_error *err) {
+    const LanceIndexSection *ours = b->request->target_tip->manifest.indices,
+                            *theirs = b->request->source_version->manifest.indices;
+    *out = NULL;
+    if (!theirs)
+        return 0;
+    LanceIndexSection *section = lfs_memdup(b->arena, theirs, sizeof *section);
+    LanceIndex **list = LFS_NEW_ARRAY(b->arena, LanceIndex *, theirs->n_indices + 1);
+    if (!section || !list)
+        return lfs_fail_nomem(err);
+    section->indices = list;
+    for (size_t i = 0; i < theirs->n_indices; i++) {
+        const LanceIndex *own = find_index(ours, theirs->indices[i]);
+        list[i] = lfs_memdup(b->arena, theirs->indices[i], sizeof *list[i]);
+        if (!list[i])
+            return lfs_fail_nomem(err);
+        if (own) { /* the target reaches its files already */
+            list[i]->has_base_id = own->has_base_id;
+            list[i]->base_id = own->base_id;
+        } else {
+            LFS_TRY(lfs_place_index(b->placer, list[i], err));
+        }
+    }
+    *out = section;
+    return 0;
+}
+
+static bool has_field(const LanceManifest *m, int32_t id) {
+    for (size_t i = 0; i < m->n_fields; i++)
+        if (m->fields[i]->id == id)
+            return true;
+    return false;
+}
+
+/* Ours' list without the indexes on fields that the result's schema has no more. */
+static errint_t keep_indices(const struct lfs_build *b, const LanceManifest *next, LanceIndexSection **out,
+                             struct lfs_error *err) {
+    LanceIndexSection *ours = b->request->target_tip->manifest.indices;
+    *out = ours;
+    if (!ours || !b->request->plan->schema_changed)
+        return 0;
+    LanceIndexSection *section = lfs_memdup(b->arena, ours, sizeof *section);
+    LanceIndex **list = LFS_NEW_ARRAY(b->arena, LanceIndex *, ours->n_indices + 1);
+    if (!section || !list)
+        return lfs_fail_nomem(err);
+    section->indices = list;
+    section->n_indices = 0;
+    for (size_t i = 0; i < ours->n_indices; i++) {
+        bool valid = true;
+        for (size_t k = 0; k < ours->indices[i]->n_fields; k++)
+            valid &= has_field(next, ours->indices[i]->fields[k]);
+        if (valid)
+            list[section->n_indices++] = ours->indices[i];
+    }
+    *out = section;
+    return 0;
+}
+
+/* --- the rest of the message --- */
+
+static errint_t string_entry(struct lfs_arena *arena, const char *key, const char *value, LanceStringEntry **out,
+                             struct lfs_error *err) {
+    LanceStringEntry *e = LFS_NEW(arena, LanceStringEntry);
+    if (!e)
+        return lfs_fail_nomem(err);
+    lance__table__string_entry__init(e);
+    e->key = lfs_strdup(arena, key);
+    e->value = lfs_strdup(arena, value);
+    *out = e;
+    return e->key && e->value ? 0 : lfs_fail_nomem(err);
+}
+
+/* The merged keys of others, ours' lancefs.* keys, and the joined vector. */
+static errint_t build_table_metadata(const struct lfs_build *b, LanceManifest *m, struct lfs_error *err) {
+    const struct lfs_plan *plan = b->request->plan;
+    const LanceManifest *ours = b->request->target_tip->manifest.message;
+    LanceStringEntry **list = LFS_NEW_ARRAY(b->arena, LanceStringEntry *, plan->n_table_metadata + ours->n_table_metadata + 1);
+    LFS_AUTO_BUF vector = {0};
+    size_t n = 0;
+    lfs_vector_print(b->request->vector, &vector);
+    lfs_buf_add(&vector, "", 1);
+    LFS_TRY(lfs_buf_check(&vector, err));
+    if (!list)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < plan->n_table_metadata; i++)
+        list[n++] = plan->table_metadata[i];
+    for (size_t i = 0; i < ours->n_table_metadata; i++) {
+        const char *key = ours->table_metadata[i]->key;
+        if (key && strncmp(key, LFS_KEY_PREFIX, strlen(LFS_KEY_PREFIX)) == 0 && strcmp(key, LFS_KEY_VECTOR))
+            list[n++] = ours->table_metadata[i];
+    }
+    LFS_TRY(string_entry(b->arena, LFS_KEY_VECTOR, (const char *)vector.data, &list[n++], err));
+    m->table_metadata = list;
+    m->n_table_metadata = n;
+    return 0;
+}
+
+static errint_t stamp(const struct lfs_build *b, LanceManifest *m, struct lfs_error *err) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    m->timestamp = LFS_NEW(b->arena, Lance__Table__Timestamp);
+    m->writer_version = LFS_NEW(b->arena, Lance__Table__WriterVersion);
+    if (!m->timestamp || !m->writer_version)
+        return lfs_fail_nomem(err);
+    lance__table__timestamp__init(m->timestamp);
+    lance__table__writer_version__init(m->writer_version);
+    m->timestamp->has_seconds = m->timestamp->has_nanos = true;
+    m->timestamp->seconds = now.tv_sec;
+    m->timestamp->nanos = (int32_t)now.tv_nsec;
+    m->writer_version->library = lfs_strdup(b->arena, "lancefs");
+    m->writer_version->version = lfs_strdup(b->arena, LFS_VERSION);
+    m->has_version = true;
+    m->version = b->version;
+    m->tag = NULL;
+    m->transaction_file = NULL;
+    if (!(m->writer_feature_flags & LFS_FLAG_NO_TRANSACTION_FILES))
+        m->transaction_file = lfs_sprintf(b->arena, "%llu-%s.txn", (unsigned long long)b->request->target_tip->number,
+                                          b->transaction_uuid);
+    return m->writer_version->library && m->writer_version->version ? 0 : lfs_fail_nomem(err);
+}
+
+errint_t lfs_build_manifest(const struct lfs_build *b, struct lfs_manifest *out, struct lfs_error *err) {
+    const struct lfs_plan *plan = b->request->plan;
+    /* Everything that is not set below is carried over from the tip, unknown fields included. */
+    LanceManifest *m = lfs_memdup(b->arena, b->request->target_tip->manifest.message, sizeof *m);
+    if (!m)
+        return lfs_fail_nomem(err);
+    m->fields = plan->fields;
+    m->n_fields = plan->n_fields;
+    m->config = plan->config;
+    m->n_config = plan->n_config;
+    m->schema_metadata = plan->schema_metadata;
+    m->n_schema_metadata = plan->n_schema_metadata;
+    *out = (struct lfs_manifest){.message = m};
+    LFS_TRY(build_fragments(b, m, err));
+    LFS_TRY(build_table_metadata(b, m, err));
+    if (plan->take_their_indices && plan->outcome != LFS_OUTCOME_EMPTY)
+        LFS_TRY(carry_indices(b, &out->indices, err));
+    else
+        LFS_TRY(keep_indices(b, m, &out->indices, err));
+    m->base_paths = b->placer->bases;
+    m->n_base_paths = b->placer->n_bases;
+    LFS_TRY(stamp(b, m, err));
+    lfs_manifest_set_features(m);
+    return lfs_build_transaction(b, out, &out->transaction, err);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "commit/build.h"
+#include "util/cleanup.h"
+
+#define NEW_MESSAGE(arena, type, init)                                                                                 \
+    ({                                                                                                                 \
+        type *message_ = LFS_NEW(arena, type);                                                                         \
+        if (message_)                                                                                                  \
+            init(message_);                                                                                            \
+        message_;                                                                                                      \
+    })
+
+/* The new fragments of the next manifest, with id 0: in a transaction they are not assigned yet (lance-format T1). */
+static errint_t new_fragments(const struct lfs_build *b, const LanceManifest *next, LanceFragment ***out, size_t *n_out,
+                              struct lfs_error *err) {
+    const struct lfs_plan *plan = b->request->plan;
+    *out = LFS_NEW_ARRAY(b->arena, LanceFragment *, plan->n_fragments + 1);
+    *n_out = 0;
+    if (!*out)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < plan->n_fragments; i++) {
+        if (!plan->fragments[i].is_new)
+            continue;
+        LanceFragment *f = lfs_memdup(b->arena, next->fragments[i], sizeof *f);
+        if (!f)
+            return lfs_fail_nomem(err);
+        f->id = 0;
+        (*out)[(*n_out)++] = f;
+    }
+    return 0;
+}
+
+static errint_t changed_fragments(const struct lfs_build *b, const LanceManifest *next, LanceFragment ***out,
+                                  size_t *n_out, struct lfs_error *err) {
+    const struct lfs_plan *plan = b->request->plan;
+    *out = LFS_NEW_ARRAY(b->arena, LanceFragment *, plan->n_fragments + 1);
+    *n_out = 0;
+    if (!*out)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < plan->n_fragments; i++)
+        if (!plan->fragments[i].is_new && next->fragments[i] != plan->fragments[i].record)
+            (*out)[(*n_out)++] = next->fragments[i];
+    return 0;
+}
+
+static errint_t say_merge(const struct lfs_build *b, const LanceManifest *next, LanceTransaction *t,
+                          struct lfs_error *err) {
+    Lance__Table__Merge *op = NEW_MESSAGE(b->arena, Lance__Table__Merge, lance__table__merge__init);
+    if (!op)
+        return lfs_fail_nomem(err);
+    op->fragments = next->fragments;
+    op->n_fragments = next->n_fragments;
+    op->schema = next->fields;
+    op->n_schema = next->n_fields;
+    op->schema_metadata = next->schema_metadata;
+    op->n_schema_metadata = next->n_schema_metadata;
+    t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_MERGE;
+    t->merge = op;
+    return 0;
+}
+
+static errint_t say_append(const struct lfs_build *b, const LanceManifest *next, LanceTransaction *t,
+                           struct lfs_error *err) {
+    Lance__Table__Append *op = NEW_MESSAGE(b->arena, Lance__Table__Append, lance__table__append__init);
+    if (!op)
+        return lfs_fail_nomem(err);
+    t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_APPEND;
+    t->append = op;
+    return new_fragments(b, next, &op->fragments, &op->n_fragments, err);
+}
+
+static errint_t say_delete(const struct lfs_build *b, const LanceManifest *next, LanceTransaction *t,
+                           struct lfs_error *err) {
+    Lance__Table__Delete *op = NEW_MESSAGE(b->arena, Lance__Table__Delete, lance__table__delete__init);
+    if (!op)
+        return lfs_fail_nomem(err);
+    op->deleted_fragment_ids = b->request->plan->removed_ids;
+    op->n_deleted_fragment_ids = b->request->plan->n_removed;
+    t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_DELETE;
+    t->delete_ = op;
+    return changed_fragments(b, next, &op->updated_fragments, &op->n_updated_fragments, err);
+}
+
+static errint_t say_update(const struct lfs_build *b, const LanceManifest *next, LanceTransaction *t,
+                           struct lfs_error *err) {
+    Lance__Table__Update *op = NEW_MESSAGE(b->arena, Lance__Table__Update, lance__table__update__init);
+    if (!op)
+        return lfs_fail_nomem(err);
+    op->removed_fragment_ids = b->request->plan->removed_ids;
+    op->n_removed_fragment_ids = b->request->plan->n_removed;
+    op->has_update_mode = true;
+    op->update_mode = LANCE__TABLE__UPDATE_MODE__REWRITE_ROWS;
+    t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_UPDATE;
+    t->update = op;
+    LFS_TRY(changed_fragments(b, next, &op->updated_fragments, &op->n_updated_fragments, err));
+    return new_fragments(b, next, &op->new_fragments, &op->n_new_fragments, err);
+}
+
+static const LanceIndex *find_index(const LanceIndexSection *list, const LanceIndex *like) {
+    for (size_t i = 0; list && i < list->n_indices; i++)
+        if (list->indices[i]->uuid && like->uuid && list->indices[i]->uuid->uuid.len == like->uuid->uuid.len &&
+            memcmp(list->indices[i]->uuid->uuid.data, like->uuid->uuid.data, like->uuid->uuid.len) == 0)
+            return list->indices[i];
+    return NULL;
+}
+
+/* Entries of one list that the other lacks. */
+static LanceIndex **missing(struct lfs_arena *arena, const LanceIndexSection *from, const LanceIndexSection *in,
+                            size_t *n) {
+    LanceIndex **list = LFS_NEW_ARRAY(arena, LanceIndex *, (from ? from->n_indices : 0) + 1);
+    *n = 0;
+    for (size_t i = 0; list && from && i < from->n_indices; i++)
+        if (!find_index(in, from->indices[i]))
+            list[(*n)++] = from->indices[i];
+    return list;
+}
+
+static errint_t say_create_index(const struct lfs_build *b, const struct lfs_manifest *next, LanceTransaction *t,
+                                 struct lfs_error *err) {
+    const LanceIndexSection *before = b->request->target_tip->manifest.indices;
+    Lance__Table__CreateIndex *op = NEW_MESSAGE(b->arena, Lance__Table__CreateIndex, lance__table__create_index__init);
+    if (!op)
+        return lfs_fail_nomem(err);
+    op->new_indices = missing(b->arena, next->indices, before, &op->n_new_indices);
+    op->removed_indices = missing(b->arena, before, next->indices, &op->n_removed_indices);
+    t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_CREATE_INDEX;
+    t->create_index = op;
+    return op->new_indices && op->removed_indices ? 0 : lfs_fail_nomem(err);
+}
+
+static Lance__Table__UpdateMap *whole_map(struct lfs_arena *arena, LanceStringEntry **entries, size_t n) {
+    Lance__Table__UpdateMap *map = NEW_MESSAGE(arena, Lance__Table__UpdateMap, lance__table__update_map__init);
+    if (map) {
+        map->update_entries = entries;
+        map->n_update_entries = n;
+        map->has_replace = true;
+        map->replace = true;
+    }
+    return map;
+}
+
+/* Only maps changed, or nothing but the lineage: every map that differs, whole. */
+static errint_t say_update_config(const struct lfs_build *b, const LanceManifest *next, LanceTransaction *t,
+                                  struct lfs_error *err) {
+    Lance__Table__UpdateConfig *op = NEW_MESSAGE(b->arena, Lance__Table__UpdateConfig, lance__table__update_config__init);
+    if (!op)
+        return lfs_fail_nomem(err);
+    t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_UPDATE_CONFIG;
+    t->update_config = op;
+    op->table_metadata_updates = whole_map(b->arena, next->table_metadata, next->n_table_metadata);
+    if (!op->table_metadata_updates)
+        return lfs_fail_nomem(err);
+    if (!b->request->plan->maps_changed)
+        return 0;
+    op->config_updates = whole_map(b->arena, next->config, next->n_config);
+    LanceStringEntry **schema = LFS_NEW_ARRAY(b->arena, LanceStringEntry *, next->n_schema_metadata + 1);
+    for (size_t i = 0; schema && i < next->n_schema_metadata; i++) {
+        const LanceBytesEntry *from = next->schema_metadata[i];
+        schema[i] = NEW_MESSAGE(b->arena, LanceStringEntry, lance__table__string_entry__init);
+        if (!schema[i])
+            return lfs_fail_nomem(err);
+        schema[i]->key = from->key;
+        schema[i]->value = lfs_strndup(b->arena, (const char *)from->value.data, from->has_value ? from->value.len : 0);
+    }
+    op->schema_metadata_updates = schema ? whole_map(b->arena, schema, next->n_schema_metadata) : NULL;
+    return op->config_updates && op->schema_metadata_updates ? 0 : lfs_fail_nomem(err);
+}
+
+static errint_t add_properties(const struct lfs_build *b, LanceTransaction *t, struct lfs_error *err) {
+    const struct lfs_commit_request *r = b->request;
+    t->transaction_properties = LFS_NEW_ARRAY(b->arena, LanceStringEntry *, r->n_properties + 1);
+    if (!t->transaction_properties)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < r->n_properties; i++) {
+        LanceStringEntry *e = NEW_MESSAGE(b->arena, LanceStringEntry, lance__table__string_entry__init);
+        if (!e)
+            return lfs_fail_nomem(err);
+        e->key = lfs_strdup(b->arena, r->properties[i].key);
+        e->value = lfs_strdup(b->arena, r->properties[i].value);
+        t->transaction_properties[t->n_transaction_properties++] = e;
+    }
+    return 0;
+}
+
+errint_t lfs_build_transaction(const struct lfs_build *b, const struct lfs_manifest *next, LanceTransaction **out,
+                               struct lfs_error *err) {
+    const struct lfs_plan *plan = b->request->plan;
+    LanceTransaction *t = NEW_MESSAGE(b->arena, LanceTransaction, lance__table__transaction__init);
+    if (!t)
+        return lfs_fail_nomem(err);
+    *out = t;
+    t->has_read_version = true;
+    t->read_version = b->request->target_tip->number;
+    t->uuid = lfs_strdup(b->arena, b->transaction_uuid);
+    LFS_TRY(add_properties(b, t, err));
+    bool adds = plan->fragments_added > 0, takes = plan->fragments_changed_count + plan->fragments_removed > 0;
+    if (plan->schema_changed)
+        return say_merge(b, next->message, t, err);
+    if (adds && takes)
+        return say_update(b, next->message, t, err);
+    if (adds)
+        return say_append(b, next->message, t, err);
+    if (takes)
+        return say_delete(b, next->message, t, err);
+    if (next->indices != b->request->target_tip->manifest.indices)
+        return say_create_index(b, next, t, err);
+    return say_update_config(b, next->message, t, err);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commit/commit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <uuid/uuid.h>
+
+#include "commit/build.h"
+#include "store/file.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+struct attempt {
+    const struct lfs_commit_request *request;
+    struct lfs_arena *arena;
+    struct lfs_placer placer;
+    struct lfs_build build;
+    struct lfs_manifest next;
+    const char *versions_dir;
+    char name[LFS_MANIFEST_NAME_SIZE];
+};
+
+static errint_t own_directory(const struct attempt *a, const char *part, const char **out, struct lfs_error *err) {
+    const char *dir = a->request->target->dir;
+    *out = lfs_sprintf(a->arena, "%s%s%s", dir, *dir ? "/" : "", part);
+    return *out ? 0 : lfs_fail_nomem(err);
+}
+
+/* The bare message, as in the manifest, under the name that the manifest tells (lance-format section 6.1). */
+static errint_t write_transaction(struct attempt *a, struct lfs_error *err) {
+    LFS_AUTO_BUF bytes = {0};
+    const char *directory;
+    const LanceTransaction *t = a->next.transaction;
+    if (!a->next.message->transaction_file)
+        return 0;
+    size_t size = protobuf_c_message_get_packed_size(&t->base);
+    uint8_t *at = lfs_buf_extend(&bytes, size);
+    LFS_TRY(lfs_buf_check(&bytes, err));
+    protobuf_c_message_pack(&t->base, at);
+    LFS_TRY(own_directory(a, "_transactions", &directory, err));
+    int root = lfs_dataset_root_fd(a->request->dataset);
+    LFS_TRY(lfs_make_dirs(root, directory, a->request->sync, err));
+    LFS_TRY(lfs_write_new(root, directory, a->next.message->transaction_file, &bytes, a->request->sync, err));
+    char *made = lfs_sprintf(a->arena, "%s/%s", directory, a->next.message->transaction_file);
+    return made && lfs_list_add(&a->placer.created, a->arena, made) ? 0 : lfs_fail_nomem(err);
+}
+
+/* Is the version that stands there now the one of this attempt? A link's answer can be lost (a network file system, a
+ * flush that failed after it), so the manifest itself is asked. */
+static bool is_ours(const struct attempt *a) {
+    struct lfs_version *v;
+    if (lfs_dataset_version(a->request->dataset, a->request->target->dir, a->build.version, &v, NULL) < 0)
+        return false;
+    const LanceTransaction *t = v->manifest.transaction;
+    bool ours = t && t->uuid && strcmp(t->uuid, a->build.transaction_uuid) == 0;
+    lfs_version_release(v);
+    return ours;
+}
+
+/* Best effort, as in stock: nobody trusts it (lance-format section 1.2). */
+static void write_hint(const struct attempt *a) {
+    LFS_AUTO_BUF hint = {0};
+    struct lfs_error why;
+    lfs_buf_printf(&hint, "{\"version\":%" PRIu64 "}", a->build.version);
+    if (hint.failed || lfs_write_replace(lfs_dataset_root_fd(a->request->dataset), a->versions_dir,
+                                         "latest_version_hint.json", &hint, false, &why) < 0)
+        lfs_log(LFS_LOG_WARNING, "the version hint of %s was not written", a->request->target->name);
+}
+
+static errint_t publish(struct attempt *a, struct lfs_error *err) {
+    LFS_AUTO_BUF bytes = {0};
+    LFS_TRY(own_directory(a, "_versions", &a->versions_dir, err));
+    lfs_manifest_name(a->request->naming, a->build.version, a->name);
+    LFS_TRY(lfs_manifest_encode(&a->next, &bytes, err));
+    if (a->request->cancel && atomic_load(a->request->cancel))
+        return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
+    errint_t result = lfs_write_new(lfs_dataset_root_fd(a->request->dataset), a->versions_dir, a->name, &bytes,
+                                    a->request->sync, err);
+    if (result < 0 && is_ours(a))
+        result = 0;
+    if (result == 0)
+        write_hint(a);
+    return result;
+}
+
+static errint_t run(struct attempt *a, struct lfs_error *err) {
+    const struct lfs_commit_request *r = a->request;
+    const char *what = r->target->name;
+    LFS_TRY(lfs_manifest_check_features(r->target_tip->manifest.message, true, what, err));
+    LFS_TRY(lfs_manifest_check_features(r->source_version->manifest.message, true, r->source->name, err));
+    LFS_TRY(lfs_placer_init(&a->placer, r, a->arena, err));
+    LFS_TRY(lfs_build_manifest(&a->build, &a->next, err));
+    LFS_TRY(lfs_place_kept_base(&a->placer, err));
+    LFS_TRY(lfs_place_kept_deletions(&a->placer, r->target->uuid, a->next.message, err));
+    LFS_TRY(write_transaction(a, err));
+    LFS_TRY(lfs_placer_flush(&a->placer, err));
+    return publish(a, err);
+}
+
+errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_commit_result *out, struct lfs_error *err) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    struct attempt a = {.request = request, .arena = arena};
+    uuid_t uuid;
+    if (!arena)
+        return lfs_fail_nomem(err);
+    uuid_generate_random(uuid);
+    uuid_unparse_lower(uuid, out->transaction);
+    out->version = request->target_tip->number + 1;
+    a.build = (struct lfs_build){request, &a.placer, arena, out->transaction, out->version};
+    errint_t result = run(&a, err);
+    if (result < 0) {
+        lfs_placer_undo(&a.placer);
+        return result;
+    }
+    out->copied_files = a.placer.copied_files;
+    lfs_placer_look_again(&a.placer);
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plan becomes a version (merge-semantics section 8, lance-format section 7): files are placed, the manifest and its
+ * transaction built, everything flushed, and the version published by an exclusive link. Until then nothing is visible.
+ */
+#ifndef LFS_COMMIT_COMMIT_H
+#define LFS_COMMIT_COMMIT_H
+
+#include <stdatomic.h>
+
+#include "merge/plan.h"
+#include "table/lineage.h"
+
+enum lfs_placing { LFS_PLACE_GRAFT, LFS_PLACE_LINK, LFS_PLACE_COPY }; /* interface.md section 4 */
+
+struct lfs_property {
+    const char *key, *value;
+};
+
+struct lfs_commit_request {
+    struct lfs_dataset *dataset;
+    const struct lfs_branch *target, *source;
+    const struct lfs_version *target_tip, *source_version;
+    const struct lfs_plan *plan;
+    const struct lfs_vector *vector; /* the joined vector to record */
+    enum lfs_naming naming;          /* of the target's manifests */
+    enum lfs_placing mode;
+    bool sync;
+    const struct lfs_property *properties; /* of the transaction: lancefs.source, the message, the user's */
+    size_t n_properties;
+    const atomic_bool *cancel; /* looked at until the last step; may be NULL */
+};
+
+struct lfs_commit_result {
+    uint64_t version;
+    char transaction[37]; /* uuid */
+    uint64_t copied_files; /* files that could not be linked */
+};
+
+/* -EEXIST (LFS_E_SYSTEM): another writer published that version first; read the tip again and plan anew. On every
+ * failure the target is as it was. */
+errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_commit_result *out, struct lfs_error *err);
+
+#endif

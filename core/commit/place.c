@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commit/place.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <uuid/uuid.h>
+
+#include "format/deletion.h"
+#include "store/file.h"
+#include "table/root.h"
+#include "util/cleanup.h"
+#include "util/limits.h"
+#include "util/log.h"
+
+static const char *const kind_directory[] = {
+    [LFS_FILE_DATA] = "data", [LFS_FILE_DELETION] = "_deletions", [LFS_FILE_INDEX] = "_indices"};
+
+static int root_fd(const struct lfs_placer *p) { return lfs_dataset_root_fd(p->dataset); }
+
+static bool cancelled(const struct lfs_placer *p) { return p->cancel && atomic_load(p->cancel); }
+
+static char *join(struct lfs_arena *arena, const char *a, const char *b) {
+    return lfs_sprintf(arena, "%s%s%s", a, *a ? "/" : "", b);
+}
+
+/* Blob side files lie beside a data file in data/<stem>/; only tables with blob columns have any, and looking for them
+ * costs a system call a file. */
+static bool schema_has_blobs(const LanceManifest *m) {
+    for (size_t i = 0; i < m->n_fields; i++) {
+        const LanceField *f = m->fields[i];
+        if ((f->extension_name && strstr(f->extension_name, "blob")) || (f->logical_type && strstr(f->logical_type, "blob")))
+            return true;
+        for (size_t k = 0; k < f->n_metadata; k++)
+            if (f->metadata[k]->key && strstr(f->metadata[k]->key, "blob"))
+                return true;
+    }
+    return false;
+}
+
+errint_t lfs_placer_init(struct lfs_placer *p, const struct lfs_commit_request *request, struct lfs_arena *arena,
+                         struct lfs_error *err) {
+    const struct lfs_version *both[] = {request->target_tip, request->source_version};
+    const LanceManifest *m = request->target_tip->manifest.message;
+    *p = (struct lfs_placer){
+        .dataset = request->dataset,
+        .arena = arena,
+        .source = request->source_version,
+        .target = request->target_tip,
+        .source_line = request->source->uuid,
+        .source_name = request->source->name,
+        .root_string = lfs_root_string(request->dataset, both, 2, arena),
+        .mode = request->mode,
+        .sync = request->sync,
+        .cancel = request->cancel,
+        .with_blobs = schema_has_blobs(request->source_version->manifest.message),
+        .n_bases = m->n_base_paths,
+        .capacity = m->n_base_paths + 8,
+    };
+    p->bases = LFS_NEW_ARRAY(arena, LanceBasePath *, p->capacity);
+    if (!p->bases || !p->root_string)
+        return lfs_fail_nomem(err);
+    if (m->n_base_paths)
+        memcpy(p->bases, m->base_paths, m->n_base_paths * sizeof *p->bases);
+    return 0;
+}
+
+/* --- base paths of the target --- */
+
+/* The id of the target's base path with that text, a new one where there is none (merge-semantics section 6). */
+static errint_t base_for(struct lfs_placer *p, const char *path, bool is_root, const char *name, uint32_t *id,
+                         struct lfs_error *err) {
+    uint32_t free_id = 0;
+    for (size_t i = p->n_bases; i-- > 0;) {
+        const LanceBasePath *b = p->bases[i];
+        /* an entry that a later one with its id hides is none */
+        bool hidden = false;
+        for (size_t k = i + 1; k < p->n_bases; k++)
+            hidden |= p->bases[k]->id == b->id;
+        if (!hidden && b->path && strcmp(b->path, path) == 0 && (b->is_dataset_root != 0) == is_root) {
+            *id = b->id;
+            return 0;
+        }
+        if (b->id >= free_id && b->id < UINT32_MAX)
+            free_id = b->id + 1;
+    }
+    if (p->n_bases == p->capacity) {
+        LanceBasePath **grown = LFS_NEW_ARRAY(p->arena, LanceBasePath *, p->capacity * 2);
+        if (!grown)
+            return lfs_fail_nomem(err);
+        memcpy(grown, p->bases, p->n_bases * sizeof *grown);
+        p->bases = grown;
+        p->capacity *= 2;
+    }
+    LanceBasePath *b = LFS_NEW(p->arena, LanceBasePath);
+    if (!b)
+        return lfs_fail_nomem(err);
+    lance__table__base_path__init(b);
+    b->has_id = b->has_is_dataset_root = true;
+    b->id = free_id;
+    b->is_dataset_root = is_root;
+    b->path = lfs_strdup(p->arena, path);
+    b->name = name ? lfs_strdup(p->arena, name) : NULL;
+    if (!b->path || (name && !b->name))
+        return lfs_fail_nomem(err);
+    p->bases[p->n_bases++] = b;
+    *id = free_id;
+    return 0;
+}
+
+/* The base path of a line's storage. */
+static errint_t storage_base(struct lfs_placer *p, const char *storage, const char *name, uint32_t *id,
+                             struct lfs_error *err) {
+    char *path = lfs_sprintf(p->arena, "%s/%s", p->root_string, storage);
+    return path ? base_for(p, path, true, name, id, err) : lfs_fail_nomem(err);
+}
+
+/* --- getting a file to where it is wanted --- */
+
+static errint_t make_directory(struct lfs_placer *p, const char *directory, struct lfs_error *err) {
+    return lfs_make_dirs(root_fd(p), directory, p->sync, err);
+}
+
+/* Storage of the source's line, with its three directories. */
+static errint_t make_storage(struct lfs_placer *p, char **storage, struct lfs_error *err) {
+    static const char *const parts[] = {"data", "_deletions", "_versions"};
+    *storage = lfs_line_storage_dir(p->arena, p->source_line);
+    if (!*storage)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < 3 && !p->storage_made; i++) {
+        char *directory = join(p->arena, *storage, parts[i]);
+        if (!directory)
+            return lfs_fail_nomem(err);
+        LFS_TRY(make_directory(p, directory, err));
+    }
+    p->storage_made = true;
+    return 0;
+}
+
+/* A copy, unless an earlier one is there: names are unique, so a file of that name and size is this one. */
+static errint_t copy_file(struct lfs_placer *p, int fd, const struct stat *st, const char *directory, const char *name,
+                          struct lfs_error *err) {
+    struct stat there;
+    char *path = join(p->arena, directory, name);
+    if (!path)
+        return lfs_fail_nomem(err);
+    LFS_AUTO_FD other = lfs_open_beneath(root_fd(p), path, O_PATH, 0);
+    if (other < 0)
+        return lfs_copy_new(fd, root_fd(p), directory, name, p->sync, err);
+    if (fstat(other, &there) == 0 && there.st_size == st->st_size)
+        return 0;
+    return lfs_fail(err, LFS_E_CORRUPT, "%s is in the way: another file of that name", path);
+}
+
+/*
+ * Give the file at `from` the name <directory>/<name> by a link, or a copy where the mode asks for it or a link cannot be
+ * had. `size` is what the manifest says (0: unknown): a file of another size is damaged and is not taken over.
+ */
+static errint_t bring(struct lfs_placer *p, const struct lfs_location *from, uint64_t size, const char *directory,
+                      const char *name, bool copy, bool is_own, struct lfs_error *err) {
+    struct stat st;
+    if (cancelled(p))
+        return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
+    LFS_AUTO_FD fd = lfs_location_open(p->dataset, from, err);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return lfs_fail_errno(err, errno, "cannot stat %s/%s", from->directory, from->name);
+    if (size && (uint64_t)st.st_size != size)
+        return lfs_fail(err, LFS_E_CORRUPT, "%s/%s has %lld bytes, its manifest says %" PRIu64, from->directory,
+                        from->name, (long long)st.st_size, size);
+    if (p->sync && fdatasync(fd) < 0 && errno != EINVAL && errno != EROFS) /* stock Lance never flushes what it writes */
+        return lfs_fail_errno(err, errno, "cannot flush %s/%s", from->directory, from->name);
+    int linked = -EXDEV;
+    if (!copy && from->inside) {
+        char *path = join(p->arena, from->directory, from->name);
+        linked = path ? lfs_link_beneath(root_fd(p), path, root_fd(p), directory, name) : -ENOMEM;
+    }
+    if (linked == -ENOMEM || linked == -ENOENT || linked == -ENOSPC || linked == -EROFS)
+        return lfs_fail_errno(err, -linked, "cannot link %s/%s into %s", from->directory, from->name, directory);
+    if (linked < 0) {
+        LFS_TRY(copy_file(p, fd, &st, directory, name, err));
+        p->copied_files += !copy && linked != -EEXIST;
+    }
+    if (!is_own)
+        return 0;
+    p->own_touched = true;
+    if (linked >= 0 && (!lfs_list_add(&p->linked, p->arena, join(p->arena, directory, name)) ||
+                        !lfs_list_add(&p->origins, p->arena, join(p->arena, from->directory, from->name))))
+        return lfs_fail_nomem(err);
+    return 0;
+}
+
+static bool in_target(const struct lfs_placer *p, const struct lfs_location *l, enum lfs_file_kind kind) {
+    char *own = join(p->arena, p->target->dir, kind_directory[kind]);
+    return l->inside && own && strcmp(own, l->directory) == 0;
+}
+
+/* A file that lies in some line's storage already: "_lancefs/lines/<uuid>" of its directory, or NULL. */
+static char *storage_of(struct lfs_placer *p, const struct lfs_location *l) {
+    static const char prefix[] = "_lancefs/lines/";
+    if (!l->inside || strncmp(l->directory, prefix, sizeof prefix - 1))
+        return NULL;
+    size_t length = sizeof prefix - 1 + strcspn(l->directory + sizeof prefix - 1, "/");
+    return lfs_strndup(p->arena, l->directory, length);
+}
+
+/*
+ * The place of one file of the source in the target, by the table of interface.md section 4. On return *base is the
+ * target's base id for it, or LFS_NO_BASE.
+ */
+static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t source_base, const char *name,
+                      uint64_t size, int64_t *base, struct lfs_location *from, struct lfs_error *err) {
+    uint32_t id = 0;
+    LFS_TRY(lfs_locate(p->source, kind, source_base, name, p->arena, from, err));
+    *base = LFS_NO_BASE;
+    if (in_target(p, from, kind))
+        return 0;
+    if (p->mode != LFS_PLACE_GRAFT) {
+        char *own = join(p->arena, p->target->dir, kind_directory[kind]);
+        if (!own)
+            return lfs_fail_nomem(err);
+        LFS_TRY(make_directory(p, own, err));
+        return bring(p, from, size, own, name, p->mode == LFS_PLACE_COPY, true, err);
+    }
+    if (!from->inside) { /* stays where it is: the entry is copied, its id remapped */
+        const LanceBasePath *b = lfs_manifest_base(p->source->manifest.message, (uint32_t)source_base);
+        LFS_TRY(base_for(p, b->path, b->is_dataset_root, b->name, &id, err));
+    } else {
+        char *storage = storage_of(p, from);
+        if (!storage) {
+            LFS_TRY(make_storage(p, &storage, err));
+            char *directory = join(p->arena, storage, kind_directory[kind]);
+            if (!directory)
+                return lfs_fail_nomem(err);
+            LFS_TRY(bring(p, from, size, directory, name, false, false, err));
+        }
+        LFS_TRY(storage_base(p, storage, p->source_name, &id, err));
+    }
+    *base = id;
+    return 0;
+}
+
+/* data/<stem>/ of a data file goes where the data file went. */
+static errint_t place_blobs(struct lfs_placer *p, const struct lfs_location *from, const char *name, int64_t base,
+                            struct lfs_error *err) {
+    size_t stem = strlen(name);
+    stem -= stem > 6 && strcmp(name + stem - 6, ".lance") == 0 ? 6 : 0;
+    struct lfs_location dir = {from->inside, from->directory, lfs_strndup(p->arena, name, stem)};
+    char *storage = lfs_line_storage_dir(p->arena, p->source_line);
+    if (!dir.name || !storage)
+        return lfs_fail_nomem(err);
+    bool grafted = p->mode == LFS_PLACE_GRAFT;
+    if (stem == strlen(name) || (grafted && (base == LFS_NO_BASE || !from->inside || storage_of(p, from))))
+        return 0;
+    int fd = lfs_location_open_dir(p->dataset, &dir, NULL);
+    if (fd == -ENOENT)
+        return 0;
+    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!list) {
+        if (fd >= 0)
+            close(fd);
+        return lfs_fail_errno(err, fd >= 0 ? ENOMEM : -fd, "cannot list %s/%s", dir.directory, dir.name);
+    }
+    char *to = lfs_sprintf(p->arena, "%s%sdata/%s", grafted ? storage : p->target->dir,
+                           grafted || *p->target->dir ? "/" : "", dir.name);
+    errint_t result = to ? make_directory(p, to, err) : lfs_fail_nomem(err);
+    for (struct dirent *e; result == 0 && (e = readdir(list));) {
+        if (e->d_name[0] == '.')
+            continue;
+        struct lfs_location blob = {dir.inside, join(p->arena, dir.directory, dir.name), lfs_strdup(p->arena, e->d_name)};
+        result = blob.directory && blob.name
+                     ? bring(p, &blob, 0, to, blob.name, p->mode == LFS_PLACE_COPY, !grafted, err)
+                     : lfs_fail_nomem(err);
+    }
+    closedir(list);
+    return result;
+}
+
+errint_t lfs_place_data_file(struct lfs_placer *p, LanceDataFile *file, struct lfs_error *err) {
+    struct lfs_location from;
+    int64_t base;
+    LFS_TRY(place(p, LFS_FILE_DATA, file->has_base_id ? (int64_t)file->base_id : LFS_NO_BASE,
+                  file->path ? file->path : "", file->file_size_bytes, &base, &from, err));
+    if (p->with_blobs)
+        LFS_TRY(place_blobs(p, &from, file->path, base, err));
+    file->has_base_id = base != LFS_NO_BASE;
+    file->base_id = base != LFS_NO_BASE ? (uint32_t)base : 0;
+    return 0;
+}
+
+errint_t lfs_place_deletion_file(struct lfs_placer *p, uint64_t fragment_id, LanceDeletionFile *file,
+                                 struct lfs_error *err) {
+    struct lfs_location from;
+    int64_t base;
+    char name[80];
+    lfs_deletion_file_name(fragment_id, file, name, sizeof name);
+    LFS_TRY(place(p, LFS_FILE_DELETION, file->has_base_id ? (int64_t)file->base_id : LFS_NO_BASE, name, 0, &base, &from,
+                  err));
+    file->has_base_id = base != LFS_NO_BASE;
+    file->base_id = base != LFS_NO_BASE ? (uint32_t)base : 0;
+    return 0;
+}
+
+/* --- indexes --- */
+
+/* The directory of an index: by its base id, else beside it in any base: stock Lance names the wrong one for an index
+ * that a branch of a branch inherited (lance-format section 13, S1 and S2). The descriptor or a negative errno. */
+static int open_index(struct lfs_placer *p, const LanceIndex *index, const char *uuid, struct lfs_location *out,
+                      struct lfs_error *err) {
+    const LanceManifest *m = p->source->manifest.message;
+    struct lfs_error why;
+    for (size_t i = 0; i < m->n_base_paths + 2; i++) {
+        int64_t base = LFS_NO_BASE;
+        if (i == 0 && index->has_base_id)
+            base = index->base_id;
+        if (i >= 2)
+            base = m->base_paths[i - 2]->id;
+        if (lfs_locate(p->source, LFS_FILE_INDEX, base, uuid, p->arena, out, &why) < 0)
+            continue;
+        int fd = lfs_location_open_dir(p->dataset, out, &why);
+        if (fd >= 0)
+            return fd;
+    }
+    return lfs_fail(err, LFS_E_CORRUPT, "the files of index %s (%s) of %s cannot be found", index->name ? index->name : "",
+                    uuid, p->source_name);
+}
+
+errint_t lfs_place_index(struct lfs_placer *p, LanceIndex *index, struct lfs_error *err) {
+    char uuid[UUID_STR_LEN];
+    struct lfs_location from;
+    if (!index->uuid || index->uuid->uuid.len != sizeof(uuid_t))
+        return lfs_fail(err, LFS_E_CORRUPT, "an index of %s has no uuid", p->source_name);
+    uuid_unparse_lower(index->uuid->uuid.data, uuid);
+    int fd = open_index(p, index, uuid, &from, err);
+    if (fd < 0)
+        return fd;
+    DIR *list = fdopendir(fd);
+    char *to = lfs_sprintf(p->arena, "%s%s_indices/%s", p->target->dir, *p->target->dir ? "/" : "", uuid);
+    if (!list || !to) {
+        close(fd);
+        return lfs_fail_nomem(err);
+    }
+    errint_t result = make_directory(p, to, err);
+    for (struct dirent *e; result == 0 && (e = readdir(list));) {
+        if (e->d_name[0] == '.')
+            continue;
+        struct lfs_location file = {from.inside, join(p->arena, from.directory, from.name), lfs_strdup(p->arena, e->d_name)};
+        result = file.directory && file.name ? bring(p, &file, 0, to, file.name, p->mode == LFS_PLACE_COPY, true, err)
+                                             : lfs_fail_nomem(err);
+    }
+    closedir(list);
+    if (result == 0 && p->sync)
+        result = lfs_sync_dir(root_fd(p), to, err);
+    index->has_base_id = false;
+    index->base_id = 0;
+    return result;
+}
+
+/* --- the next merge's base --- */
+
+static errint_t keep_ref(struct lfs_placer *p, const char *storage, struct lfs_error *err) {
+    LFS_AUTO_BUF json = {0};
+    char *encoded = lfs_percent_encode(p->arena, p->source_name);
+    char *path = encoded ? lfs_sprintf(p->arena, "_refs/branches/%s.json", encoded) : NULL;
+    if (!path)
+        return lfs_fail_nomem(err);
+    if (strcmp(p->source_line, "main") == 0)
+        return 0;
+    LFS_TRY(lfs_read_file(root_fd(p), path, LFS_REF_BYTES_MAX, &json, NULL, err));
+    errint_t result = lfs_write_new(root_fd(p), storage, LFS_KEPT_REF, &json, p->sync, err);
+    return result == -EEXIST ? 0 : result; /* a line's forks never change */
+}
+
+static errint_t keep_deletions(struct lfs_placer *p, const LanceFragment *f, const char *directory,
+                               struct lfs_error *err) {
+    struct lfs_location from;
+    char name[80];
+    if (!f->deletion_file)
+        return 0;
+    lfs_deletion_file_name(f->id, f->deletion_file, name, sizeof name);
+    LFS_TRY(lfs_locate(p->source, LFS_FILE_DELETION,
+                       f->deletion_file->has_base_id ? (int64_t)f->deletion_file->base_id : LFS_NO_BASE, name, p->arena,
+                       &from, err));
+    if (from.inside && strcmp(from.directory, directory) == 0)
+        return 0;
+    return bring(p, &from, 0, directory, name, false, false, err);
+}
+
+errint_t lfs_place_kept_base(struct lfs_placer *p, struct lfs_error *err) {
+    const LanceManifest *m = p->source->manifest.message;
+    char *storage;
+    LFS_TRY(make_storage(p, &storage, err));
+    char *deletions = join(p->arena, storage, "_deletions"), *versions = join(p->arena, storage, "_versions");
+    struct lfs_location manifest = {true, join(p->arena, p->source->dir, "_versions"), p->source->file_name};
+    if (!deletions || !versions || !manifest.directory)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < m->n_fragments; i++)
+        LFS_TRY(keep_deletions(p, m->fragments[i], deletions, err));
+    LFS_TRY(keep_ref(p, storage, err));
+    return bring(p, &manifest, 0, versions, p->source->file_name, false, false, err);
+}
+
+errint_t lfs_place_kept_deletions(struct lfs_placer *p, const char *target_line, const LanceManifest *next,
+                                  struct lfs_error *err) {
+    char *storage = lfs_line_storage_dir(p->arena, target_line);
+    char *to = storage ? join(p->arena, storage, "_deletions") : NULL, *own = join(p->arena, p->target->dir, "_deletions");
+    bool made = false;
+    for (size_t i = 0; to && own && i < next->n_fragments; i++) {
+        const LanceFragment *f = next->fragments[i];
+        char name[80];
+        if (!f->deletion_file || f->deletion_file->has_base_id)
+            continue;
+        if (!made)
+            LFS_TRY(make_directory(p, to, err));
+        made = true;
+        lfs_deletion_file_name(f->id, f->deletion_file, name, sizeof name);
+        struct lfs_location from = {true, own, name};
+        char *path = join(p->arena, own, name);
+        if (!path)
+            return lfs_fail_nomem(err);
+        int linked = lfs_link_beneath(root_fd(p), path, root_fd(p), to, name);
+        if (linked < 0 && linked != -ENOENT && linked != -EEXIST) /* one that is gone harms readers, not this merge */
+            LFS_TRY(bring(p, &from, 0, to, name, true, false, err));
+    }
+    return to && own ? 0 : lfs_fail_nomem(err);
+}
+
+errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_error *err) {
+    static const char *const storage_parts[] = {"data", "_deletions", "_versions"};
+    static const char *const own_parts[] = {"data", "_deletions"};
+    if (!p->sync)
+        return 0;
+    char *storage = lfs_line_storage_dir(p->arena, p->source_line);
+    for (size_t i = 0; storage && p->storage_made && i < 3; i++) {
+        char *directory = join(p->arena, storage, storage_parts[i]);
+        LFS_TRY(directory ? lfs_sync_dir(root_fd(p), directory, err) : lfs_fail_nomem(err));
+    }
+    for (size_t i = 0; storage && p->own_touched && i < 2; i++) {
+        char *directory = join(p->arena, p->target->dir, own_parts[i]);
+        errint_t result = directory ? lfs_sync_dir(root_fd(p), directory, err) : lfs_fail_nomem(err);
+        if (result < 0 && result != -ENOENT) /* made only when something went there */
+            return result;
+    }
+    return storage ? 0 : lfs_fail_nomem(err);
+}
+
+void lfs_placer_look_again(struct lfs_placer *p) {
+    for (size_t i = 0; i < p->linked.count && i < p->origins.count; i++) {
+        const char *path = p->linked.items[i], *slash = strrchr(path, '/');
+        char *directory = lfs_strndup(p->arena, path, (size_t)(slash - path));
+        int fd = lfs_open_beneath(root_fd(p), path, O_PATH, 0);
+        if (fd >= 0) {
+            close(fd);
+        } else if (!directory || lfs_link_beneath(root_fd(p), p->origins.items[i], root_fd(p), directory, slash + 1) < 0) {
+            lfs_log(LFS_LOG_ERROR, "%s was removed by another program while it was merged, and cannot be linked again",
+                    path);
+        }
+    }
+}
+
+void lfs_placer_undo(struct lfs_placer *p) {
+    for (size_t i = 0; i < p->created.count; i++) {
+        char *path = p->created.items[i], *slash = strrchr(path, '/');
+        *slash = 0;
+        LFS_AUTO_FD directory = lfs_open_beneath(root_fd(p), path, O_PATH | O_DIRECTORY, 0);
+        if (directory >= 0)
+            unlinkat(directory, slash + 1, 0);
+    }
+    p->created.count = 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/answer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* A plain YAML scalar on one line, and no number, null or boolean in disguise. */
+static bool is_plain(const char *text) {
+    size_t length = strlen(text);
+    if (length == 0 || strchr(" -?:,[]{}#&*!|>'\"%@`~", text[0]) || text[length - 1] == ' ' || text[length - 1] == ':')
+        return false;
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if (*p < 0x20 || *p == 0x7f || (*p == ':' && p[1] == ' ') || (*p == '#' && p > (const unsigned char *)text && p[-1] == ' '))
+            return false;
+    return true;
+}
+
+static void put_value(struct lfs_buf *out, const char *text) {
+    if (is_plain(text)) {
+        lfs_buf_puts(out, text);
+        return;
+    }
+    lfs_buf_puts(out, "\"");
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            lfs_buf_printf(out, "\\%c", *p);
+        else if (*p < 0x20 || *p == 0x7f)
+            lfs_buf_printf(out, "\\x%02x", *p);
+        else
+            lfs_buf_add(out, p, 1);
+    }
+    lfs_buf_puts(out, "\"");
+}
+
+void lfs_answer_text(struct lfs_buf *out, const char *key, const char *value) {
+    lfs_buf_printf(out, "%s: ", key);
+    put_value(out, value);
+    lfs_buf_puts(out, "\n");
+}
+
+void lfs_answer_number(struct lfs_buf *out, const char *key, uint64_t value) {
+    lfs_buf_printf(out, "%s: %" PRIu64 "\n", key, value);
+}
+
+static void put_conflict(struct lfs_buf *out, const struct lfs_conflict *c) {
+    lfs_answer_text(out, "  - kind", c->kind);
+    lfs_answer_text(out, "    unit", c->unit);
+    lfs_answer_text(out, "    base", c->base);
+    lfs_answer_text(out, "    ours", c->ours);
+    lfs_answer_text(out, "    theirs", c->theirs);
+}
+
+void lfs_answer_plan(struct lfs_buf *out, const struct lfs_plan *plan) {
+    if (plan->outcome != LFS_OUTCOME_CONFLICT && plan->outcome != LFS_OUTCOME_REFUSED) {
+        lfs_buf_printf(out, "fragments: +%" PRIu64 " -%" PRIu64 " ~%" PRIu64 "\n", plan->fragments_added,
+                       plan->fragments_removed, plan->fragments_changed_count);
+        lfs_buf_printf(out, "rows: +%" PRIu64 " -%" PRIu64 "\n", plan->rows_added, plan->rows_removed);
+    }
+    lfs_answer_number(out, "conflicts", plan->n_conflicts);
+    if (plan->conflicts.count)
+        lfs_buf_puts(out, "conflict:\n");
+    for (size_t i = 0; i < plan->conflicts.count; i++)
+        put_conflict(out, plan->conflicts.items[i]);
+    if (plan->notes.count)
+        lfs_buf_puts(out, "notes:\n");
+    for (size_t i = 0; i < plan->notes.count; i++) {
+        lfs_buf_puts(out, "  - ");
+        put_value(out, plan->notes.items[i]);
+        lfs_buf_puts(out, "\n");
+    }
+}
+
+errint_t lfs_answer_error(struct lfs_buf *out, const struct lfs_error *error) {
+    const char *result = error->code == LFS_E_UNSUPPORTED ? "refused" : error->code == LFS_E_CONFLICT ? "conflict" : "error";
+    lfs_answer_text(out, "result", result);
+    lfs_answer_text(out, "error", error->message);
+    return -error->sys_errno;
+}

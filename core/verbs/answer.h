@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers: "key: value" lines that people read, grep finds and YAML parsers take. For the files of verbs/. */
+#ifndef LFS_VERBS_ANSWER_H
+#define LFS_VERBS_ANSWER_H
+
+#include "merge/plan.h"
+#include "util/buf.h"
+
+/* "key: value", the value quoted where YAML would take it for something else. */
+void lfs_answer_text(struct lfs_buf *out, const char *key, const char *value);
+void lfs_answer_number(struct lfs_buf *out, const char *key, uint64_t value);
+
+/* fragments:, rows:, conflicts: with what stands in the way, and notes: of a plan. */
+void lfs_answer_plan(struct lfs_buf *out, const struct lfs_plan *plan);
+
+/* "result: error" (or refused, conflict, ... by the code) and "error: <sentence>". Returns the errno, negative. */
+errint_t lfs_answer_error(struct lfs_buf *out, const struct lfs_error *error);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words that commands are spoken in (interface.md section 3): a line becomes refs and options. Pure. */
+#ifndef LFS_VERBS_COMMAND_H
+#define LFS_VERBS_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "commit/commit.h"
+#include "util/arena.h"
+#include "util/error.h"
+
+enum lfs_ff { LFS_FF_AUTO, LFS_FF_ONLY, LFS_FF_NEVER };
+
+struct lfs_command {
+    const char **words; /* what is no option: refs */
+    size_t n_words;
+    bool has_mode;
+    enum lfs_placing mode;
+    enum lfs_ff ff;
+    bool dry_run;
+    bool has_expect;
+    uint64_t expect;
+    const char *message; /* NULL when not given */
+    struct lfs_property *properties;
+    size_t n_properties;
+};
+
+/* LFS_E_USAGE names the word that is off; LFS_E_UNSUPPORTED one that is known but not done yet. Words are separated by
+ * blanks; double quotes hold blanks together; after "--" everything is a ref. */
+errint_t lfs_command_parse(const char *line, struct lfs_arena *arena, struct lfs_command *out, struct lfs_error *err);
+
+/* "feature", "tree/feature", "feature@7" -> name and version (0: the tip). Names are not looked up. */
+struct lfs_ref_words {
+    const char *literal;  /* the name as written, without @version */
+    const char *stripped; /* without a leading "tree/"; the same as `literal` where there is none */
+    uint64_t version;
+};
+errint_t lfs_ref_parse(const char *word, struct lfs_arena *arena, struct lfs_ref_words *out, struct lfs_error *err);
+
+#endif

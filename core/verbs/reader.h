@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader that merge3 is handed: deletion files from wherever they lie, and each side's history, read when asked. */
+#ifndef LFS_VERBS_READER_H
+#define LFS_VERBS_READER_H
+
+#include "merge/merge3.h"
+#include "verbs/verb.h"
+
+struct lfs_reader {
+    struct lfs_merge_reader reader;
+    const struct lfs_lines *lines;
+    const struct lfs_state *ours, *theirs;
+    const struct lfs_vector *base;
+    struct lfs_history history[2]; /* ours, theirs */
+    bool has_history[2];
+};
+
+/* Everything is borrowed; `out` must not move afterwards. */
+void lfs_reader_init(struct lfs_reader *out, const struct lfs_lines *lines, const struct lfs_state *ours,
+                     const struct lfs_state *theirs, const struct lfs_vector *base);
+void lfs_reader_release(struct lfs_reader *reader);
+
+/* The deletion vector of a fragment: from where its manifest says, else from its line's storage, where every merge keeps
+ * those of its source. One that is gone is LFS_E_CORRUPT: rows are never taken for live because a file is missing. */
+errint_t lfs_read_deletions(const struct lfs_lines *lines, const struct lfs_version *version,
+                            const LanceFragment *fragment, roaring_bitmap_t **out, struct lfs_error *err);
+
+#endif

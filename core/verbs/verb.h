@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of verbs/ share: one function a verb, behind one table. */
+#ifndef LFS_VERBS_VERB_H
+#define LFS_VERBS_VERB_H
+
+#include "table/lineage.h"
+#include "verbs/command.h"
+#include "verbs/verbs.h"
+
+struct lfs_verb_context {
+    const struct lfs_verb_call *call;
+    const struct lfs_command *command;
+    struct lfs_arena *arena; /* of the whole command */
+    struct lfs_lines lines;
+    struct lfs_buf *answer;
+};
+
+errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err);
+
+/* A ref of a command: its branch, and its version (the tip where none is named), to be released. */
+struct lfs_state {
+    struct lfs_branch branch;
+    struct lfs_version *version;
+    enum lfs_naming naming; /* of the branch's manifests */
+};
+errint_t lfs_verb_state(struct lfs_verb_context *context, const char *word, struct lfs_state *out, struct lfs_error *err);
+/* The branch that a word names, which must not carry a version. */
+errint_t lfs_verb_branch(struct lfs_verb_context *context, const char *word, struct lfs_branch *out,
+                         struct lfs_error *err);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/verbs.h"
+
+#include <string.h>
+
+#include "util/cleanup.h"
+#include "util/limits.h"
+#include "verbs/answer.h"
+#include "verbs/verb.h"
+
+struct verb {
+    const char *file;
+    errint_t (*run)(struct lfs_verb_context *context, struct lfs_error *err);
+    const char *usage;
+};
+
+static const struct verb verbs[] = {
+    {".merge", lfs_verb_merge,
+     "# .merge: write a branch's name here to merge it into this branch\n"
+     "#\n"
+     "#   echo feature > .merge                    what feature changed comes into this branch, as one new version\n"
+     "#   echo 'feature@7 dry-run' > .merge        what merging that version would do; nothing is written\n"
+     "#   echo feature main > MNT/.merge           the same with the target named\n"
+     "#\n"
+     "# Options: mode=graft|link|copy  ff=auto|only|never  expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"
+     "# The write fails with an error number when the merge does; the answer can be read here.\n"},
+};
+
+const char *const lfs_branch_control_files[] = {".merge", NULL};
+const char *const lfs_root_control_files[] = {".merge", NULL};
+
+static const struct verb *find(const char *file) {
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(verbs[i].file, file) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+const char *lfs_verb_usage(const char *file) {
+    const struct verb *verb = find(file);
+    return verb ? verb->usage : NULL;
+}
+
+static errint_t run(const struct verb *verb, struct lfs_verb_context *context, struct lfs_error *err) {
+    const struct lfs_verb_call *call = context->call;
+    struct lfs_command command;
+    if (call->settings->read_only)
+        return lfs_fail(err, LFS_E_READ_ONLY, "mounted read-only: commands are refused");
+    if (strlen(call->line) > LFS_COMMAND_BYTES_MAX)
+        return lfs_fail(err, LFS_E_USAGE, "a command can have %u bytes at most", LFS_COMMAND_BYTES_MAX);
+    LFS_TRY(lfs_command_parse(call->line, context->arena, &command, err));
+    LFS_TRY(lfs_lines_read(call->dataset, context->arena, &context->lines, err));
+    context->command = &command;
+    return verb->run(context, err);
+}
+
+errint_t lfs_verb_run(const char *file, const struct lfs_verb_call *call, struct lfs_buf *answer) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    struct lfs_error error = {0};
+    const struct verb *verb = find(file);
+    size_t start = answer->length;
+    struct lfs_verb_context context = {.call = call, .arena = arena, .answer = answer};
+    errint_t result = !arena  ? lfs_fail_nomem(&error)
+                      : !verb ? lfs_fail(&error, LFS_E_USAGE, "%s is no control file", file)
+                              : run(verb, &context, &error);
+    if (result < 0 && answer->length == start) { /* the verb itself has not told what is the matter */
+        if (error.code == LFS_OK)
+            lfs_fail_errno(&error, -result, "%s", file);
+        lfs_answer_error(answer, &error);
+    }
+    return answer->failed ? -ENOMEM : result;
+}
+
+/* --- refs --- */
+
+/* Both readings of a name are tried, since a branch may itself be called tree/x; when both exist nobody guesses. */
+static errint_t find_branch(struct lfs_verb_context *context, const struct lfs_ref_words *ref, struct lfs_branch *out,
+                            struct lfs_error *err) {
+    struct lfs_dataset *ds = context->call->dataset;
+    errint_t stripped = lfs_dataset_branch(ds, context->arena, ref->stripped, out, err);
+    if (ref->stripped == ref->literal)
+        return stripped;
+    struct lfs_branch other;
+    struct lfs_error why;
+    errint_t literal = lfs_dataset_branch(ds, context->arena, ref->literal, &other, &why);
+    if (literal == 0 && stripped == 0)
+        return lfs_fail(err, LFS_E_USAGE, "%s can mean the branch %s or the branch %s: write tree/%s for the latter",
+                        ref->literal, ref->stripped, ref->literal, ref->literal);
+    if (literal == 0)
+        *out = other;
+    return literal == 0 ? 0 : stripped;
+}
+
+errint_t lfs_verb_branch(struct lfs_verb_context *context, const char *word, struct lfs_branch *out,
+                         struct lfs_error *err) {
+    struct lfs_ref_words ref;
+    LFS_TRY(lfs_ref_parse(word, context->arena, &ref, err));
+    if (ref.version)
+        return lfs_fail(err, LFS_E_USAGE, "%s: a branch is wanted here, not one version of it", word);
+    return find_branch(context, &ref, out, err);
+}
+
+errint_t lfs_verb_state(struct lfs_verb_context *context, const char *word, struct lfs_state *out,
+                        struct lfs_error *err) {
+    struct lfs_ref_words ref;
+    uint64_t tip;
+    if (strncmp(word, "tags/", 5) == 0)
+        return lfs_fail(err, LFS_E_UNSUPPORTED, "%s: tags are not there yet; name the version, as in main@7", word);
+    LFS_TRY(lfs_ref_parse(word, context->arena, &ref, err));
+    LFS_TRY(find_branch(context, &ref, &out->branch, err));
+    LFS_TRY(lfs_dataset_tip(context->call->dataset, out->branch.dir, &tip, &out->naming, err));
+    return lfs_dataset_version(context->call->dataset, out->branch.dir, ref.version ? ref.version : tip, &out->version,
+                               err);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commands as people write them, answers as they read them (interface.md section 3). One entry for every caller; a
+ * mount is not needed.
+ */
+#ifndef LFS_VERBS_VERBS_H
+#define LFS_VERBS_VERBS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "commit/commit.h"
+#include "table/dataset.h"
+#include "util/buf.h"
+
+/* What a caller sets once for all commands. */
+struct lfs_verb_settings {
+    enum lfs_placing mode; /* where a command does not say mode= */
+    bool sync;             /* flush to the disk before a commit becomes visible */
+    bool read_only;        /* refuse every command with EROFS */
+};
+
+struct lfs_verb_call {
+    struct lfs_dataset *dataset;
+    const struct lfs_verb_settings *settings;
+    const char *branch;          /* the branch whose control file was written; NULL for MNT/<verb>, which names the target itself */
+    const char *line;            /* one command, without its newline; not NUL-holding, at most LFS_COMMAND_BYTES_MAX */
+    const atomic_bool *cancel;   /* may be NULL; once true the command stops with EINTR unless it has committed */
+};
+
+/* Names of the verbs that have a control file in a branch directory and at the root: NULL-terminated, e.g. ".merge". */
+extern const char *const lfs_branch_control_files[];
+extern const char *const lfs_root_control_files[];
+
+/* Run a command of control file `file` (".merge"). Appends the answer ("key: value" lines, always with result:) to
+ * `answer`, also when it fails. Returns 0 or the negative errno of interface.md's table. Blocking; thread safe. */
+errint_t lfs_verb_run(const char *file, const struct lfs_verb_call *call, struct lfs_buf *answer);
+
+/* The usage text of a control file, each line beginning with '#'; NULL for a file that is none. */
+const char *lfs_verb_usage(const char *file);
+
+#endif
