@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library for LD_PRELOAD that kills the process (SIGKILL, as a power cut would) just before its n-th call that changes
+// the file system. Counting begins when the file LANCEFS_STOP_ARMED exists and starts anew whenever it is made anew; the
+// file's first line is n. 0 counts without killing. The count goes to LANCEFS_STOP_COUNT at each call.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static ino_t armed_by;
+static long count;
+
+// Raw system calls below: the library must not see its own.
+static long read_limit(const char *path) {
+    char text[32] = {0};
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    long n = syscall(SYS_read, fd, text, sizeof text - 1);
+    syscall(SYS_close, fd);
+    return n > 0 ? atol(text) : 0;
+}
+
+static void write_count(const char *call) {
+    const char *path = getenv("LANCEFS_STOP_COUNT");
+    if (!path)
+        return;
+    char text[64];
+    int n = snprintf(text, sizeof text, "%ld %s\n", count, call);
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    syscall(SYS_write, fd, text, (size_t)n);
+    syscall(SYS_close, fd);
+}
+
+static void before(const char *call) {
+    const char *path = getenv("LANCEFS_STOP_ARMED");
+    struct stat st;
+    if (!path || stat(path, &st))
+        return;
+    pthread_mutex_lock(&lock);
+    if (st.st_ino != armed_by) {
+        armed_by = st.st_ino;
+        count = 0;
+    }
+    count++;
+    write_count(call);
+    if (count == read_limit(path))
+        syscall(SYS_kill, getpid(), SIGKILL);
+    pthread_mutex_unlock(&lock);
+}
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define WRAP(name, params, ...)                                                                                        \
+    int name params {                                                                                                  \
+        before(#name);                                                                                                 \
+        return NEXT(name)(__VA_ARGS__);                                                                                \
+    }
+
+WRAP(link, (const char *a, const char *b), a, b)
+WRAP(linkat, (int d, const char *a, int e, const char *b, int f), d, a, e, b, f)
+WRAP(symlinkat, (const char *a, int d, const char *b), a, d, b)
+WRAP(rename, (const char *a, const char *b), a, b)
+WRAP(renameat, (int d, const char *a, int e, const char *b), d, a, e, b)
+WRAP(renameat2, (int d, const char *a, int e, const char *b, unsigned f), d, a, e, b, f)
+WRAP(unlink, (const char *a), a)
+WRAP(unlinkat, (int d, const char *a, int f), d, a, f)
+WRAP(mkdir, (const char *a, mode_t m), a, m)
+WRAP(mkdirat, (int d, const char *a, mode_t m), d, a, m)
+WRAP(fsync, (int fd), fd)
+WRAP(fdatasync, (int fd), fd)
+WRAP(ftruncate, (int fd, off_t n), fd, n)
+WRAP(ftruncate64, (int fd, off64_t n), fd, n)
+
+// Writes count on regular files only: the FUSE device and the log are written too.
+static int changes_file(int fd) {
+    struct stat st;
+    int flags = fcntl(fd, F_GETFL);
+    return !fstat(fd, &st) && S_ISREG(st.st_mode) && flags >= 0 && !(flags & O_APPEND);
+}
+
+ssize_t write(int fd, const void *bytes, size_t n) {
+    if (changes_file(fd))
+        before("write");
+    return NEXT(write)(fd, bytes, n);
+}
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at) {
+    if (changes_file(fd))
+        before("pwrite");
+    return NEXT(pwrite)(fd, bytes, n, at);
+}
+ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at) {
+    if (changes_file(fd))
+        before("pwrite");
+    return NEXT(pwrite64)(fd, bytes, n, at);
+}
+ssize_t copy_file_range(int in, off_t *i, int out, off_t *o, size_t n, unsigned f) {
+    before("copy_file_range");
+    return NEXT(copy_file_range)(in, i, out, o, n, f);
+}
+
+static mode_t mode_of(int flags, va_list args) {
+    return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? (mode_t)va_arg(args, int) : 0;
+}
+
+#define WRAP_OPEN(name)                                                                                                \
+    int name(const char *path, int flags, ...) {                                                                       \
+        va_list args;                                                                                                  \
+        va_start(args, flags);                                                                                         \
+        mode_t mode = mode_of(flags, args);                                                                            \
+        va_end(args);                                                                                                  \
+        if (flags & O_CREAT)                                                                                           \
+            before(#name);                                                                                             \
+        return NEXT(name)(path, flags, mode);                                                                          \
+    }
+#define WRAP_OPENAT(name)                                                                                              \
+    int name(int dir, const char *path, int flags, ...) {                                                              \
+        va_list args;                                                                                                  \
+        va_start(args, flags);                                                                                         \
+        mode_t mode = mode_of(flags, args);                                                                            \
+        va_end(args);                                                                                                  \
+        if (flags & O_CREAT)                                                                                           \
+            before(#name);                                                                                             \
+        return NEXT(name)(dir, path, flags, mode);                                                                     \
+    }
+WRAP_OPEN(open)
+WRAP_OPEN(open64)
+WRAP_OPENAT(openat)
+WRAP_OPENAT(openat64)

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stock engines as the tests use them: open a data set by its directory, read it whole, make one commit.
+// Every call opens anew and closes again, so that nothing is remembered between two looks.
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+
+// LanceDB wants NAME.lance inside a database directory; a branch below a mount has another name and is opened by a link.
+function database(dir) {
+  if (dir.endsWith(".lance")) return { root: path.dirname(dir), table: path.basename(dir, ".lance"), done() {} };
+  const root = fs.mkdtempSync(path.join(os.tmpdir(), "lancefs-db-"));
+  fs.symlinkSync(dir, path.join(root, "t.lance"));
+  return { root, table: "t", done: () => fs.rmSync(root, { recursive: true, force: true }) };
+}
+
+// Calls fn(table, { db, main }) with the table of `branch` in the data set at `dir`.
+export async function withTable({ lancedb }, dir, branch, fn) {
+  const { root, table, done } = database(path.resolve(dir));
+  const opened = [];
+  const keep = (x) => (opened.push(x), x);
+  try {
+    const db = keep(await lancedb.connect(root)),
+      main = keep(await db.openTable(table));
+    const t = !branch || branch === "main" ? main : keep(await (await main.branches()).checkout(branch));
+    return await fn(t, { db, main });
+  } finally {
+    for (const x of opened.reverse()) x.close();
+    done();
+  }
+}
+
+// A value as JSON can carry it and a test can write it down.
+export function plain(x) {
+  if (x === null || x === undefined) return null;
+  if (typeof x === "bigint") return Number.isSafeInteger(Number(x)) ? Number(x) : String(x);
+  if (typeof x !== "object") return x;
+  if (x instanceof Date) return x.toISOString();
+  if (ArrayBuffer.isView(x) || Array.isArray(x) || typeof x[Symbol.iterator] === "function") return [...x].map(plain);
+  return Object.fromEntries(Object.entries(x.toJSON?.() ?? x).map(([k, v]) => [k, plain(v)]));
+}
+
+const byIdThenText = (a, b) => a[0] - b[0] || (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
+
+async function scan(t, columns) {
+  const out = [];
+  for (const batch of (await t.query().select(columns).toArrow()).batches) {
+    const vectors = columns.map((c) => batch.getChild(c));
+    for (let i = 0; i < batch.numRows; i++) out.push(vectors.map((v) => plain(v.get(i))));
+  }
+  return out;
+}
+
+// For a few values of each indexed column: does a filter find what a scan finds? Returns [checked, wrong].
+async function checkIndexes(t, columns, rows) {
+  const checked = [],
+    wrong = [];
+  for (const {
+    name,
+    columns: [column],
+  } of await t.listIndices()) {
+    const at = columns.indexOf(column),
+      values = rows.map((r) => r[at]).filter((x) => x !== null);
+    if (at < 0 || typeof values[0] === "object" || values.length === 0) continue; // a vector index has no equality
+    checked.push(name);
+    for (const value of new Set([values[0], values[values.length >> 1], values.at(-1), Math.min(...values)])) {
+      if (Number.isNaN(value)) continue; // the least of texts
+      const literal = typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : value;
+      const found = await t.countRows(`${column} = ${literal}`),
+        there = values.filter((x) => x === value).length;
+      if (found !== there) wrong.push(`${name}: ${column} = ${literal} finds ${found}, a scan finds ${there}`);
+    }
+  }
+  return [checked, wrong];
+}
+
+// { version, columns, rows, count, indexes, wrong }: rows are arrays in the order of columns, sorted by the first one.
+export async function read(engine, dir, branch) {
+  return withTable(engine, dir, branch, async (t) => {
+    const columns = (await t.schema()).fields.map((f) => f.name);
+    const rows = (await scan(t, columns)).sort(byIdThenText);
+    const [indexes, wrong] = await checkIndexes(t, columns, rows);
+    return { version: await t.version(), columns, rows, count: await t.countRows(), indexes, wrong };
+  });
+}
+
+// Cleaning by date needs a date after the newest commit; the same second counts as old enough.
+const NOW = () => new Date(Date.now() + 1000);
+
+const OPS = {
+  add: (t, { rows }) => t.add(rows),
+  overwrite: (t, { rows }) => t.add(rows, { mode: "overwrite" }),
+  delete: (t, { where }) => t.delete(where),
+  update: (t, { where, values }) => t.update({ where, values }),
+  addColumn: (t, { name, sql }) => t.addColumns([{ name, valueSql: sql }]),
+  optimize: (t) => t.optimize(),
+  clean: (t) => t.optimize({ cleanupOlderThan: NOW(), deleteUnverified: true }),
+  index: (t, { column }, { lancedb }) => t.createIndex(column, { config: lancedb.Index.btree(), replace: true }),
+  dropIndex: (t, { name }) => t.dropIndex(name),
+  restore: async (t, { version }) => {
+    await t.checkout(version);
+    await t.restore();
+  },
+  fork: async (t, { name, from, version }) => (await (await t.branches()).create(name, from, version)).close(),
+  drop: async (t, { name }) => (await t.branches()).delete(name),
+  branches: async (t) => Object.keys(await (await t.branches()).list()).sort(),
+  count: (t, { where }) => t.countRows(where),
+  version: (t) => t.version(),
+};
+
+// One stock operation on a branch. fork and drop are asked of main and name the branch in their arguments.
+export async function operate(engine, dir, branch, op, args = {}) {
+  if (!OPS[op]) throw new Error(`no operation ${op}`);
+  return withTable(engine, dir, branch, async (t) => {
+    const out = await OPS[op](t, args, engine);
+    return { version: await t.version(), value: ["branches", "count", "version"].includes(op) ? out : undefined };
+  });
+}
+
+// A new data set DIR (NAME.lance) with these rows.
+export async function create({ lancedb }, dir, rows, storageOptions) {
+  const db = await lancedb.connect(path.dirname(dir));
+  try {
+    (await db.createTable(path.basename(dir, ".lance"), rows, storageOptions ? { storageOptions } : undefined)).close();
+  } finally {
+    db.close();
+  }
+}
