@@ -162,6 +162,10 @@ const char *lfs_entries_get(LanceStringEntry *const *entries, size_t count, cons
     return value;
 }
 
+const char *lfs_transaction_property(const LanceTransaction *t, const char *key) {
+    return t ? lfs_entries_get(t->transaction_properties, t->n_transaction_properties, key) : NULL;
+}
+
 const LanceBasePath *lfs_manifest_base(const LanceManifest *m, uint32_t id) {
     for (size_t i = m->n_base_paths; i-- > 0;)
         if (m->base_paths[i]->id == id)

@@ -50,6 +50,9 @@ bool lfs_manifest_has_stable_row_ids(const LanceManifest *message);
 /* The value of a key in a string map, or NULL. */
 const char *lfs_entries_get(LanceStringEntry *const *entries, size_t count, const char *key);
 
+/* A property of a transaction (NULL is fine), or NULL. */
+const char *lfs_transaction_property(const LanceTransaction *transaction, const char *key);
+
 /* A base path by id (the last one wins where an id stands twice, as in stock), or NULL. */
 const LanceBasePath *lfs_manifest_base(const LanceManifest *message, uint32_t id);
 

@@ -68,6 +68,8 @@ static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_
         return 0;
     AUTO_BITMAP *gone = NULL;
     LFS_TRY(step_rows(input, step, q->path, q->rows, &gone, err));
+    if (gone && step->is_merge) /* what it brought has told its own story already */
+        roaring_bitmap_andnot_inplace(gone, seen);
     if (!gone || roaring_bitmap_is_empty(gone))
         return 0;
     roaring_bitmap_or_inplace(seen, gone);
@@ -86,7 +88,7 @@ static void settle_late_rows(const struct lfs_history *history, struct lfs_row_c
     bool only_deletes = history->complete;
     for (size_t i = 0; i < history->count; i++) {
         enum kind kind = transaction_kind(history->steps[i].after->manifest.transaction);
-        only_deletes &= kind == KIND_NOTHING || kind == KIND_DELETE || kind == KIND_REWRITE;
+        only_deletes &= history->steps[i].is_merge || kind == KIND_NOTHING || kind == KIND_DELETE || kind == KIND_REWRITE;
     }
     if (only_deletes)
         roaring_bitmap_or_inplace(out->deleted, out->rewritten);

@@ -2,6 +2,7 @@
 #include "table/lineage.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/ref.h"
@@ -185,28 +186,74 @@ static errint_t add_step(const struct lfs_lines *lines, struct lfs_history *h, c
         lfs_version_release(step.after);
         return result;
     }
+    step.is_merge = lfs_transaction_property(step.after->manifest.transaction, LFS_PROPERTY_SOURCE_LINE) != NULL;
     h->steps[h->count++] = step;
     return 0;
 }
 
-/* Versions (since, tip] of the `depth`-th line on the way from main to the branch; parents first. */
-static errint_t read_line(const struct lfs_lines *lines, const struct lfs_branch *branch, size_t depth, uint64_t tip,
-                          const struct lfs_vector *since, struct lfs_history *h, struct lfs_error *err) {
+static errint_t read_branch(const struct lfs_lines *lines, const struct lfs_branch *branch, size_t depth, uint64_t tip,
+                            struct lfs_history *h, struct lfs_error *err);
+
+/* Before the step of a merge come the commits that it brought, as they were made: they tell deletes from updates. */
+static errint_t read_merged(const struct lfs_lines *lines, const struct lfs_version *merge, struct lfs_history *h,
+                            struct lfs_error *err) {
+    const char *line = lfs_transaction_property(merge->manifest.transaction, LFS_PROPERTY_SOURCE_LINE);
+    const char *version = lfs_transaction_property(merge->manifest.transaction, LFS_PROPERTY_SOURCE_VERSION);
+    struct lfs_branch kept;
+    if (!line || !version || h->depth >= LFS_BRANCH_DEPTH_MAX)
+        return 0;
+    const struct lfs_branch *branch = lfs_lines_branch(lines, line);
+    if (!branch) {
+        if (read_kept_branch(lines, line, &kept, NULL) < 0) {
+            h->complete = false; /* the merge's own step must do */
+            return 0;
+        }
+        branch = &kept;
+    }
+    h->depth++;
+    errint_t result = read_branch(lines, branch, branch->n_forks, strtoull(version, NULL, 10), h, err);
+    h->depth--;
+    return result;
+}
+
+static errint_t read_version(const struct lfs_lines *lines, const char *line, uint64_t number, struct lfs_history *h,
+                             struct lfs_error *err) {
+    struct lfs_version *version;
+    errint_t result = lfs_lines_version(lines, line, number, &version, err);
+    if (result == 0) {
+        result = read_merged(lines, version, h, err);
+        lfs_version_release(version);
+        LFS_TRY(result);
+    } else if (result != -ENODATA) {
+        return result;
+    }
+    return add_step(lines, h, line, number, err);
+}
+
+/* Versions up to `tip`, that are not held yet, of the `depth`-th line on the way from main to the branch; its parents'
+ * first. */
+static errint_t read_branch(const struct lfs_lines *lines, const struct lfs_branch *branch, size_t depth, uint64_t tip,
+                            struct lfs_history *h, struct lfs_error *err) {
     const char *line = depth ? branch->forks[depth - 1].uuid : "main";
-    uint64_t first = depth ? branch->forks[depth - 1].version : 0, from = lfs_vector_get(since, line);
+    uint64_t first = depth ? branch->forks[depth - 1].version : 0, from = lfs_vector_get(&h->held, line);
     if (from < first && depth) {
-        LFS_TRY(read_line(lines, branch, depth - 1, branch->forks[depth - 1].version, since, h, err));
+        LFS_TRY(read_branch(lines, branch, depth - 1, branch->forks[depth - 1].version, h, err));
         from = first;
     }
-    for (uint64_t v = from + 1; v <= tip; v++)
-        LFS_TRY(add_step(lines, h, line, v, err));
+    for (uint64_t v = from + 1; v <= tip; v++) {
+        LFS_TRY(lfs_vector_raise(&h->held, line, v, err)); /* first: crosswise merges would come back here */
+        LFS_TRY(read_version(lines, line, v, h, err));
+    }
     return 0;
 }
 
 errint_t lfs_history_read(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
                           const struct lfs_vector *since, struct lfs_history *out, struct lfs_error *err) {
     *out = (struct lfs_history){.complete = true};
-    errint_t result = read_line(lines, branch, branch->n_forks, tip, since, out, err);
+    lfs_vector_init(&out->held, lines->arena);
+    errint_t result = lfs_vector_join(&out->held, since, err);
+    if (result == 0)
+        result = read_branch(lines, branch, branch->n_forks, tip, out, err);
     if (result < 0)
         lfs_history_release(out);
     return result;

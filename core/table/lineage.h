@@ -10,6 +10,10 @@
 #include "format/vector.h"
 #include "table/dataset.h"
 
+/* Transaction properties of a merge, by which its source is found again. */
+#define LFS_PROPERTY_SOURCE_LINE "lancefs.source.line"
+#define LFS_PROPERTY_SOURCE_VERSION "lancefs.source.version"
+
 /* In a line's storage, beside its kept bases: a copy of the branch's ref file, for when the branch is gone. */
 #define LFS_KEPT_REF "branch.json"
 
@@ -49,15 +53,18 @@ void lfs_bases_release(struct lfs_base *bases, size_t count);
 
 /*
  * The commits that led from a base (its vector) to `tip` of `branch`, oldest first: the branch's own, before them those
- * of its parents up to the forks. `complete` is false when a version among them is gone.
+ * of its parents up to the forks; before a merge those that it brought. `complete` is false when one of them is gone.
  */
 struct lfs_step {
     struct lfs_version *before, *after; /* to be released; before is NULL when it is gone */
+    bool is_merge;                      /* what it brought has steps of its own before it, as far as they are known */
 };
 struct lfs_history {
     struct lfs_step *steps;
     size_t count, capacity;
     bool complete;
+    struct lfs_vector held; /* what has been read */
+    unsigned depth;         /* merges within merges */
 };
 errint_t lfs_history_read(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
                           const struct lfs_vector *since, struct lfs_history *out, struct lfs_error *err);

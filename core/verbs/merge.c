@@ -124,12 +124,15 @@ static errint_t fragment_map(const struct attempt *a, struct lfs_buf *out, struc
 static errint_t properties(const struct attempt *a, const char *map, struct lfs_property **out, size_t *n_out,
                            struct lfs_error *err) {
     const struct lfs_command *c = a->context->command;
-    struct lfs_property *list = LFS_NEW_ARRAY(a->arena, struct lfs_property, c->n_properties + 4);
+    struct lfs_property *list = LFS_NEW_ARRAY(a->arena, struct lfs_property, c->n_properties + 6);
     size_t n = 0;
     if (!list)
         return lfs_fail_nomem(err);
     list[n++] = (struct lfs_property){"lancefs.op", "merge"};
     list[n++] = (struct lfs_property){"lancefs.source", label(a, a->source.branch.name, a->source.version->number)};
+    list[n++] = (struct lfs_property){LFS_PROPERTY_SOURCE_LINE, a->source.branch.uuid};
+    list[n++] = (struct lfs_property){LFS_PROPERTY_SOURCE_VERSION,
+                                      lfs_sprintf(a->arena, "%" PRIu64, a->source.version->number)};
     if (*map)
         list[n++] = (struct lfs_property){"lancefs.map.fragments", map};
     if (c->message)
@@ -138,7 +141,7 @@ static errint_t properties(const struct attempt *a, const char *map, struct lfs_
         list[n++] = c->properties[i];
     *out = list;
     *n_out = n;
-    return list[1].value ? 0 : lfs_fail_nomem(err);
+    return list[1].value && list[3].value ? 0 : lfs_fail_nomem(err);
 }
 
 static errint_t commit(struct attempt *a, struct lfs_commit_result *result, struct lfs_error *err) {

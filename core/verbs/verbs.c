@@ -16,7 +16,8 @@ struct verb {
 
 static const struct verb verbs[] = {
     {".merge", lfs_verb_merge,
-     "# .merge: write a branch's name here to merge it into this branch\n"
+     "# .merge: SOURCE [options]\n"
+     "# write a branch's name here to merge it into this branch\n"
      "#\n"
      "#   echo feature > .merge                    what feature changed comes into this branch, as one new version\n"
      "#   echo 'feature@7 dry-run' > .merge        what merging that version would do; nothing is written\n"
