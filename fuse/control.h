@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the control files: what was said and answered (answers.c), who runs it (workers.c), the files themselves
+ * (control.c). */
+#ifndef LFS_FUSE_CONTROL_H
+#define LFS_FUSE_CONTROL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fuse/mount.h"
+#include "util/buf.h"
+#include "util/map.h"
+
+/* --- answers.c: the text that each control file shows --- */
+
+struct lfs_answers;
+
+/* A command that runs; its memory is the caller's until lfs_answers_end. */
+struct lfs_running {
+    const char *file, *branch; /* `branch` is "" for a control file of the mount */
+    const char *line;
+    struct timespec started;
+    struct lfs_running *next;
+};
+
+struct lfs_answers *lfs_answers_new(void);
+void lfs_answers_free(struct lfs_answers *answers);
+void lfs_answers_begin(struct lfs_answers *answers, struct lfs_running *running);
+/* The command is done; `text` becomes what its file shows, and what the target's file shows where a file of the mount
+ * named the target. */
+void lfs_answers_end(struct lfs_answers *answers, struct lfs_running *running, const char *text, size_t length);
+/* Usage, then what runs or the last answer. */
+void lfs_answers_show(struct lfs_answers *answers, const char *file, const char *branch, struct lfs_buf *out);
+/* The branch that an answer says it committed to; false when it names none. */
+bool lfs_answer_target(const char *text, size_t length, char *branch, size_t size);
+
+/* --- workers.c: threads for commands, so that they never keep the mount's own from other requests --- */
+
+struct lfs_workers;
+
+struct lfs_work {
+    void (*run)(struct lfs_work *work);    /* on a worker */
+    void (*refuse)(struct lfs_work *work); /* instead of run, once the workers stop */
+    void (*destroy)(struct lfs_work *work);
+    atomic_bool cancel;
+    struct lfs_work *next; /* the workers' own */
+};
+
+struct lfs_workers *lfs_workers_new(void);
+/* Queue work. 0, or a negative errno when it could not be: -ESHUTDOWN once they stop. */
+errint_t lfs_workers_submit(struct lfs_workers *workers, struct lfs_work *work);
+/* Refuse what waits and what comes, set `cancel` of what runs, wait for it at most `seconds`. True when nothing runs. */
+bool lfs_workers_stop(struct lfs_workers *workers, unsigned seconds);
+void lfs_workers_free(struct lfs_workers *workers);
+
+#endif

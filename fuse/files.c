@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open files that are read: data, deletion and index files, manifests and transactions. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuse/handles.h"
+#include "fuse/mount.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+/* --- a buffer for each thread, for its life --- */
+
+static pthread_key_t buffer_key;
+static pthread_once_t buffer_once = PTHREAD_ONCE_INIT;
+
+struct thread_buffer {
+    size_t size;
+    char bytes[];
+};
+
+static void make_key(void) { pthread_key_create(&buffer_key, free); }
+
+static char *thread_buffer(size_t size) {
+    pthread_once(&buffer_once, make_key);
+    struct thread_buffer *buffer = pthread_getspecific(buffer_key);
+    if (buffer && buffer->size >= size)
+        return buffer->bytes;
+    struct thread_buffer *grown = realloc(buffer, sizeof *grown + size);
+    if (!grown)
+        return NULL; /* the old one is still the thread's */
+    grown->size = size;
+    pthread_setspecific(buffer_key, grown);
+    return grown->bytes;
+}
+
+/* --- opening --- */
+
+/* The file, where it was last found. What stands there now may be another one, or nothing: ESTALE makes the kernel look
+ * the name up again. */
+static errint_t open_file(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    struct lfs_location location;
+    struct lfs_error err;
+    struct stat st;
+    if (!arena || !lfs_nodes_location(m->nodes, node, arena, &location))
+        return -ENOMEM;
+    LFS_AUTO_FD fd = lfs_location_open(m->dataset, &location, &err);
+    if (fd == -ENOENT || fd == -ENOTDIR)
+        return -ESTALE;
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (lfs_file_token(&st) != node->token)
+        return -ESTALE;
+    h->fd = LFS_STEAL_FD(fd);
+    return 0;
+}
+
+static errint_t open_rendered(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h) {
+    struct lfs_rendered_info info;
+    enum lfs_rendered_kind kind =
+        node->parent->kind == LFS_NODE_VERSIONS ? LFS_RENDER_MANIFEST : LFS_RENDER_TRANSACTION;
+    errint_t result = lfs_views_open(m->views, node->branch->dir, kind, node->name, &h->rendered, &h->fd, &info, NULL);
+    if (result == -ENOENT || (result == 0 && lfs_file_token(&info.st) != node->token))
+        return -ESTALE;
+    return result;
+}
+
+static errint_t open_hint(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    const char *dir = node->branch->dir;
+    char *directory = arena ? lfs_sprintf(arena, "%s%s_versions", dir, *dir ? "/" : "") : NULL;
+    if (!directory)
+        return -ENOMEM;
+    struct lfs_location location = {true, directory, node->name};
+    h->fd = lfs_location_open(m->dataset, &location, NULL);
+    return h->fd < 0 ? h->fd : 0;
+}
+
+/* It may have come back: then the name leads to another node. */
+static errint_t open_unreached(struct lfs_mount *m, const struct lfs_node *node) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    struct lfs_view_entry entry;
+    const struct lfs_node *parent = node->parent;
+    char *path = arena ? lfs_sprintf(arena, "%s%s%s", parent->text, *parent->text ? "/" : "", node->name) : NULL;
+    if (!path)
+        return -ENOMEM;
+    errint_t result = lfs_views_find(m->views, node->branch->dir, parent->file_kind, path, arena, &entry, NULL);
+    return result < 0 || entry.reached ? -ESTALE : entry.cause;
+}
+
+static errint_t open_node(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h,
+                          struct fuse_file_info *fi) {
+    switch (node->kind) {
+    case LFS_NODE_FILE:
+        fi->keep_cache = 1;
+        fi->noflush = 1;
+        return open_file(m, node, h);
+    case LFS_NODE_RENDERED:
+        fi->keep_cache = 1;
+        fi->noflush = 1;
+        return open_rendered(m, node, h);
+    case LFS_NODE_HINT: fi->noflush = 1; return open_hint(m, node, h);
+    case LFS_NODE_UNREACHED: return open_unreached(m, node);
+    default: return -EISDIR;
+    }
+}
+
+void lfs_handle_free(struct lfs_mount *m, struct lfs_handle *h) {
+    lfs_talk_free(h->control);
+    if (h->fd >= 0)
+        close(h->fd);
+    lfs_rendered_release(h->rendered);
+    lfs_nodes_release(m->nodes, h->node);
+    free(h);
+}
+
+/* Valid replies: open, err. */
+void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+    struct lfs_mount *m = lfs_mount_of(req);
+    struct lfs_node *node = lfs_nodes_find(m->nodes, ino);
+    if (!node) {
+        fuse_reply_err(req, ESTALE);
+        return;
+    }
+    if (node->kind == LFS_NODE_CONTROL) {
+        lfs_control_open(m, req, node, fi);
+        return;
+    }
+    if ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC) {
+        fuse_reply_err(req, EROFS);
+        return;
+    }
+    struct lfs_handle *h = calloc(1, sizeof *h);
+    if (!h) {
+        fuse_reply_err(req, ENOMEM);
+        return;
+    }
+    h->fd = -1;
+    h->node = node;
+    lfs_nodes_hold(m->nodes, node);
+    errint_t result = open_node(m, node, h, fi);
+    fi->fh = (uintptr_t)h;
+    if (result < 0)
+        fuse_reply_err(req, -result);
+    if (result < 0 || fuse_reply_open(req, fi) == -ENOENT)
+        lfs_handle_free(m, h);
+}
+
+/* Valid replies: buf, err. */
+void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi) {
+    struct lfs_handle *h = (struct lfs_handle *)(uintptr_t)fi->fh;
+    (void)ino;
+    if (h->control) {
+        lfs_control_read(lfs_mount_of(req), req, size, off, fi);
+        return;
+    }
+    if (h->rendered) {
+        size_t start = off < 0 || (size_t)off > h->rendered->size ? h->rendered->size : (size_t)off;
+        size_t left = h->rendered->size - start;
+        fuse_reply_buf(req, (const char *)h->rendered->bytes + start, size < left ? size : left);
+        return;
+    }
+    char *buffer = thread_buffer(size);
+    if (!buffer) {
+        fuse_reply_err(req, ENOMEM);
+        return;
+    }
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = pread(h->fd, buffer + done, size - done, off + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            fuse_reply_err(req, errno);
+            return;
+        }
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    fuse_reply_buf(req, buffer, done);
+}
+
+/* Valid replies: err. */
+void lfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+    struct lfs_mount *m = lfs_mount_of(req);
+    struct lfs_handle *h = (struct lfs_handle *)(uintptr_t)fi->fh;
+    (void)ino;
+    if (h->control) {
+        lfs_control_release(m, req, h);
+        return;
+    }
+    lfs_handle_free(m, h);
+    fuse_reply_err(req, 0);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names to nodes, by the kind of the directory that they are looked up in. */
+#include <fcntl.h>
+#include <string.h>
+
+#include "format/names.h"
+#include "fuse/mount.h"
+#include "util/cleanup.h"
+
+#define HINT_NAME "latest_version_hint.json"
+
+struct lookup {
+    struct lfs_mount *m;
+    struct lfs_node *parent;
+    const char *name;
+    bool known_only;
+    struct lfs_arena *arena;
+    struct lfs_node *node; /* what was found, with one lookup counted */
+    double entry_timeout;  /* seconds */
+};
+
+static errint_t settle(struct lookup *l, struct lfs_node_spec *spec, double entry_timeout) {
+    spec->parent = l->parent;
+    spec->name = l->name;
+    l->entry_timeout = entry_timeout;
+    l->node = lfs_nodes_look_up(l->m->nodes, spec);
+    return l->node ? 0 : -ENOMEM;
+}
+
+static errint_t control_file(struct lookup *l) {
+    struct lfs_node_spec spec = {.kind = LFS_NODE_CONTROL, .text = l->name};
+    return settle(l, &spec, LFS_IMMUTABLE_TIMEOUT);
+}
+
+static errint_t in_root(struct lookup *l) {
+    struct lfs_node_spec tree = {.kind = LFS_NODE_TREE, .text = ""}, tables = {.kind = LFS_NODE_TABLES};
+    if (strcmp(l->name, "tree") == 0)
+        return settle(l, &tree, LFS_IMMUTABLE_TIMEOUT);
+    if (strcmp(l->name, "tables") == 0)
+        return settle(l, &tables, LFS_IMMUTABLE_TIMEOUT);
+    return lfs_is_control_name(l->name, false) ? control_file(l) : -ENOENT;
+}
+
+/* --- MNT/tree and MNT/tables --- */
+
+/* The node of a branch is the directory's too: a branch that was deleted and made again under its name is another. */
+static errint_t branch_directory(struct lookup *l, const struct lfs_shown_branch *shown, bool encoded) {
+    struct stat st;
+    const struct lfs_branch *branch = shown->branch;
+    LFS_AUTO_FD fd = lfs_dataset_open_beneath(l->m->dataset, branch->dir, O_PATH | O_DIRECTORY);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -ENOENT;
+    uint64_t salt = lfs_hash(branch->uuid, strlen(branch->uuid), 0), place[3] = {(uint64_t)st.st_dev, st.st_ino, salt};
+    struct lfs_node_spec spec = {
+        .kind = LFS_NODE_BRANCH,
+        .text = branch->name,
+        .dir = branch->dir,
+        .shown = encoded ? NULL : shown->prefix,
+        .salt = salt,
+        .token = lfs_hash(place, sizeof place, 0),
+    };
+    return settle(l, &spec, l->m->options->entry_timeout);
+}
+
+/* `prefix` is the directory's path below tree/; "" for tree/ itself. */
+static errint_t in_tree(struct lookup *l, const char *prefix) {
+    struct lfs_tree *tree;
+    bool encoded;
+    char *path = lfs_sprintf(l->arena, "%s%s%s", prefix, *prefix ? "/" : "", l->name);
+    if (!path)
+        return -ENOMEM;
+    LFS_TRY(lfs_tree_get(l->m->trees, &tree, NULL));
+    const struct lfs_shown_branch *shown = lfs_tree_at(tree, path, &encoded);
+    struct lfs_node_spec spec = {.kind = LFS_NODE_TREE, .text = path};
+    errint_t result = -ENOENT;
+    if (shown)
+        result = branch_directory(l, shown, encoded);
+    else if (lfs_tree_leads_on(tree, path))
+        result = settle(l, &spec, l->m->options->entry_timeout);
+    lfs_tree_put(l->m->trees, tree);
+    return result;
+}
+
+/* "<branch>.lance", with %2F for '/' in the branch's name. */
+static char *table_branch(struct lfs_arena *arena, const char *name) {
+    size_t length = strlen(name), suffix = strlen(".lance");
+    if (length <= suffix || strcmp(name + length - suffix, ".lance") != 0 || strchr(name, '/'))
+        return NULL;
+    char *branch = lfs_strndup(arena, name, length - suffix);
+    return branch && strchr(branch, '%') ? lfs_percent_decode(arena, branch) : branch;
+}
+
+static errint_t in_tables(struct lookup *l) {
+    struct lfs_tree *tree;
+    char *branch = table_branch(l->arena, l->name);
+    if (!branch)
+        return -ENOENT;
+    LFS_TRY(lfs_tree_get(l->m->trees, &tree, NULL));
+    const struct lfs_shown_branch *shown = lfs_tree_branch(tree, branch);
+    char *target = shown ? lfs_sprintf(l->arena, "../tree/%s", shown->path) : NULL;
+    lfs_tree_put(l->m->trees, tree);
+    if (!shown || !target)
+        return shown ? -ENOMEM : -ENOENT;
+    struct lfs_node_spec spec = {.kind = LFS_NODE_TABLE, .text = target, .token = lfs_hash(target, strlen(target), 0)};
+    return settle(l, &spec, l->m->options->entry_timeout);
+}
+
+/* --- in a branch --- */
+
+static errint_t in_branch(struct lookup *l) {
+    static const struct {
+        const char *name;
+        enum lfs_node_kind kind;
+        enum lfs_file_kind file_kind;
+    } layout[] = {
+        {"data", LFS_NODE_FILES, LFS_FILE_DATA},      {"_deletions", LFS_NODE_FILES, LFS_FILE_DELETION},
+        {"_indices", LFS_NODE_FILES, LFS_FILE_INDEX}, {"_versions", LFS_NODE_VERSIONS, 0},
+        {"_transactions", LFS_NODE_TRANSACTIONS, 0},
+    };
+    for (size_t i = 0; i < sizeof layout / sizeof *layout; i++)
+        if (strcmp(l->name, layout[i].name) == 0) {
+            struct lfs_node_spec spec = {.kind = layout[i].kind, .file_kind = layout[i].file_kind, .text = ""};
+            return settle(l, &spec, LFS_IMMUTABLE_TIMEOUT);
+        }
+    if (lfs_is_control_name(l->name, true))
+        return control_file(l);
+    if (!l->parent->shown || lfs_is_taken_name(l->name))
+        return -ENOENT;
+    return in_tree(l, l->parent->shown);
+}
+
+static errint_t in_files(struct lookup *l) {
+    struct lfs_view_entry entry;
+    struct lfs_node *parent = l->parent;
+    char *path = lfs_sprintf(l->arena, "%s%s%s", parent->text, *parent->text ? "/" : "", l->name);
+    if (!path)
+        return -ENOMEM;
+    LFS_TRY(lfs_views_find(l->m->views, parent->branch->dir, parent->file_kind, path, l->arena, &entry, NULL));
+    struct lfs_node_spec spec = {.kind = LFS_NODE_FILES, .file_kind = parent->file_kind, .text = path};
+    if (entry.is_dir)
+        return settle(l, &spec, LFS_IMMUTABLE_TIMEOUT);
+    if (entry.reached) {
+        l->entry_timeout = LFS_IMMUTABLE_TIMEOUT;
+        l->node = lfs_nodes_look_up_file(l->m->nodes, &entry.st, &entry.location);
+        return l->node ? 0 : -ENOMEM;
+    }
+    struct stat st = {.st_size = (off_t)(entry.size > INT64_MAX ? INT64_MAX : entry.size)};
+    spec.kind = LFS_NODE_UNREACHED;
+    spec.st = &st;
+    spec.cause = entry.cause;
+    spec.token = entry.size;
+    return settle(l, &spec, 0);
+}
+
+static errint_t rendered(struct lookup *l, enum lfs_rendered_kind kind) {
+    struct lfs_rendered_info info;
+    const char *dir = l->parent->branch->dir;
+    if (l->known_only)
+        LFS_TRY(lfs_views_stat_known(l->m->views, dir, kind, l->name, &info));
+    else
+        LFS_TRY(lfs_views_stat(l->m->views, dir, kind, l->name, &info, NULL));
+    struct stat st = {0};
+    lfs_rendered_attributes(&info, &st);
+    struct lfs_node_spec spec = {
+        .kind = LFS_NODE_RENDERED, .st = &st, .cause = info.cause, .token = lfs_file_token(&info.st)};
+    return settle(l, &spec, info.cause ? 0 : LFS_IMMUTABLE_TIMEOUT);
+}
+
+static errint_t in_versions(struct lookup *l) {
+    uint64_t version;
+    enum lfs_naming naming;
+    struct lfs_node_spec hint = {.kind = LFS_NODE_HINT};
+    struct stat st;
+    double timeout;
+    if (lfs_manifest_name_parse(l->name, &version, &naming))
+        return rendered(l, LFS_RENDER_MANIFEST);
+    if (strcmp(l->name, HINT_NAME) != 0)
+        return -ENOENT;
+    struct lfs_node probe = {.kind = LFS_NODE_HINT, .name = l->name, .branch = l->parent->branch};
+    LFS_TRY(lfs_attributes(l->m, &probe, &st, &timeout));
+    return settle(l, &hint, l->m->options->entry_timeout);
+}
+
+static errint_t in_transactions(struct lookup *l) {
+    size_t length = strlen(l->name);
+    if (length <= 4 || strcmp(l->name + length - 4, ".txn") != 0)
+        return -ENOENT;
+    return rendered(l, LFS_RENDER_TRANSACTION);
+}
+
+static errint_t dispatch(struct lookup *l) {
+    switch (l->parent->kind) {
+    case LFS_NODE_ROOT: return in_root(l);
+    case LFS_NODE_TREE: return in_tree(l, l->parent->text);
+    case LFS_NODE_TABLES: return in_tables(l);
+    case LFS_NODE_BRANCH: return in_branch(l);
+    case LFS_NODE_FILES: return in_files(l);
+    case LFS_NODE_VERSIONS: return in_versions(l);
+    case LFS_NODE_TRANSACTIONS: return in_transactions(l);
+    default: return -ENOTDIR;
+    }
+}
+
+errint_t lfs_look_up(struct lfs_mount *m, struct lfs_node *parent, const char *name, bool known_only,
+                     struct fuse_entry_param *out) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    struct lookup l = {.m = m, .parent = parent, .name = name, .known_only = known_only, .arena = arena};
+    *out = (struct fuse_entry_param){0};
+    if (!arena)
+        return -ENOMEM;
+    if (strlen(name) > NAME_MAX)
+        return -ENAMETOOLONG;
+    LFS_TRY(dispatch(&l));
+    out->ino = l.node->id;
+    out->generation = 1;
+    out->entry_timeout = l.entry_timeout;
+    errint_t result = lfs_attributes(m, l.node, &out->attr, &out->attr_timeout);
+    if (result < 0) {
+        lfs_nodes_forget(m->nodes, l.node->id, 1);
+        out->ino = 0;
+    }
+    return result;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nodes: what the kernel has looked up, by the number that it calls it by. A number is never used twice, so what was
+ * replaced (a branch that was deleted and made again, a data file whose inode number was reused) is a new node and
+ * nothing that the kernel remembers of the old one is taken for it.
+ *
+ * The table counts the kernel's lookups; handles hold their node besides. While a request on a node runs, the kernel
+ * holds the node, so a request need not.
+ */
+#ifndef LFS_FUSE_NODES_H
+#define LFS_FUSE_NODES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "table/location.h"
+
+enum lfs_node_kind {
+    LFS_NODE_ROOT,         /* MNT */
+    LFS_NODE_TREE,         /* MNT/tree, and directories in it that only lead to branches */
+    LFS_NODE_TABLES,       /* MNT/tables */
+    LFS_NODE_TABLE,        /* a link in it */
+    LFS_NODE_BRANCH,       /* a branch's directory */
+    LFS_NODE_FILES,        /* data, _deletions, _indices of a branch, and directories below them */
+    LFS_NODE_VERSIONS,     /* _versions */
+    LFS_NODE_TRANSACTIONS, /* _transactions */
+    LFS_NODE_RENDERED,     /* a manifest or a transaction */
+    LFS_NODE_HINT,         /* latest_version_hint.json */
+    LFS_NODE_FILE,         /* a data, deletion or index file, by its own identity: one node for all its names */
+    LFS_NODE_UNREACHED,    /* such a file, listed but not to be had */
+    LFS_NODE_CONTROL,      /* a control file, of a branch or of the mount */
+};
+
+struct lfs_node {
+    uint64_t id;     /* what the kernel calls it */
+    uint64_t st_ino; /* what people see */
+    enum lfs_node_kind kind;
+    struct lfs_node *parent; /* held; NULL for the root and for LFS_NODE_FILE */
+    struct lfs_node *branch; /* the branch's node, for what lies in a branch (held through `parent`), and for itself */
+    const char *name;        /* in its parent */
+    const char *text;        /* TREE: path below tree/; BRANCH: the branch's name; FILES: path below data/ and the like;
+                                TABLE: where it leads; CONTROL: the control file's name */
+    const char *dir;         /* BRANCH: its directory below the root of the data set */
+    const char *shown;       /* BRANCH: its path below tree/ where its sub-branches are; NULL: it shows none */
+    enum lfs_file_kind file_kind; /* FILES, UNREACHED */
+    struct stat st;               /* RENDERED, FILE: all that stat says, for ever; UNREACHED: the size */
+    int cause;                    /* UNREACHED, RENDERED: what opening it gives (negative), 0 = it can be opened */
+    uint64_t token;               /* tells things of one name and kind apart */
+    struct lfs_location location; /* FILE: where it was found last; read by lfs_nodes_location */
+    /* the table's own */
+    uint64_t lookups;
+    unsigned holds;
+    struct lfs_node *next_by_id, *next_by_key, *next_by_ino;
+};
+
+/* What a node is to be. Strings are copied. */
+struct lfs_node_spec {
+    enum lfs_node_kind kind;
+    struct lfs_node *parent;
+    const char *name, *text, *dir, *shown;
+    enum lfs_file_kind file_kind;
+    uint64_t token;
+    uint64_t salt; /* goes into st_ino, beside the parent's and the name */
+    const struct stat *st;
+    int cause;
+};
+
+struct lfs_nodes;
+enum { LFS_ROOT_ID = 1 };
+
+/* NULL when memory is short. `root_dev` is the data set's: inode numbers of files there are shown as they are. */
+struct lfs_nodes *lfs_nodes_new(dev_t root_dev);
+void lfs_nodes_free(struct lfs_nodes *nodes);
+/* Nodes that the kernel still knows, the root not counted: for the check at the end that none leaked. */
+size_t lfs_nodes_count(struct lfs_nodes *nodes);
+
+/* NULL for a number that was never given out or is forgotten. */
+struct lfs_node *lfs_nodes_find(struct lfs_nodes *nodes, uint64_t id);
+
+/* Find or make a node, with one lookup more. NULL when memory is short. */
+struct lfs_node *lfs_nodes_look_up(struct lfs_nodes *nodes, const struct lfs_node_spec *spec);
+/* The same for a real file, which all its names share; `location` is remembered as where it is found. */
+struct lfs_node *lfs_nodes_look_up_file(struct lfs_nodes *nodes, const struct stat *st,
+                                        const struct lfs_location *location);
+
+/* Take `count` lookups away: when none and no hold is left, the node is gone. */
+void lfs_nodes_forget(struct lfs_nodes *nodes, uint64_t id, uint64_t count);
+void lfs_nodes_hold(struct lfs_nodes *nodes, struct lfs_node *node);
+void lfs_nodes_release(struct lfs_nodes *nodes, struct lfs_node *node);
+
+/* A copy of where a file lies, in `arena`. False when memory is short. */
+bool lfs_nodes_location(struct lfs_nodes *nodes, const struct lfs_node *node, struct lfs_arena *arena,
+                        struct lfs_location *out);
+
+/* The inode number of a thing that has none of its own, from its place: the top bit is set. */
+uint64_t lfs_virtual_ino(uint64_t parent_ino, const char *name, uint64_t salt);
+/* The inode number to show for a real file. */
+uint64_t lfs_real_ino(const struct lfs_nodes *nodes, const struct stat *st);
+
+/* A hash of what a file is: device, inode, size, time of its last change. */
+uint64_t lfs_file_token(const struct stat *st);
+
+/* The ids of all directories and control files of a branch that the kernel knows; free(3) them. Count in `*n`. */
+uint64_t *lfs_nodes_of_branch(struct lfs_nodes *nodes, const char *branch, size_t *n);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operations table, and those operations that are short. Each says which replies are valid. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fuse/mount.h"
+#include "fuse/start.h"
+
+/* A base path, or a link, that leads into this very mount would make the daemon wait for itself: its own threads get
+ * no answer but this one. */
+static bool is_own_request(fuse_req_t req) {
+    pid_t tid = fuse_req_ctx(req)->pid;
+    return tid > 0 && syscall(SYS_tgkill, getpid(), tid, 0) == 0;
+}
+
+/* The node of a request; replies and returns NULL when there is none or the request is our own. */
+static struct lfs_node *node_of(fuse_req_t req, fuse_ino_t ino) {
+    if (is_own_request(req)) {
+        fuse_reply_err(req, ELOOP);
+        return NULL;
+    }
+    struct lfs_node *node = lfs_nodes_find(lfs_mount_of(req)->nodes, ino);
+    if (!node)
+        fuse_reply_err(req, ESTALE);
+    return node;
+}
+
+/* The kernel's features: whole entries in listings, no looking up of "." and "..", which file handles would need. */
+static void op_init(void *data, struct fuse_conn_info *conn) {
+    struct lfs_mount *m = data;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+    fuse_set_feature_flag(conn, FUSE_CAP_READDIRPLUS);
+    fuse_unset_feature_flag(conn, FUSE_CAP_READDIRPLUS_AUTO);
+    fuse_unset_feature_flag(conn, FUSE_CAP_EXPORT_SUPPORT);
+    fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_READ);
+#else
+    conn->want |= conn->capable & FUSE_CAP_READDIRPLUS;
+    conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_SPLICE_READ);
+#endif
+    lfs_start_ready(m);
+}
+
+/* Valid replies: entry, err. */
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name) {
+    struct lfs_mount *m = lfs_mount_of(req);
+    struct lfs_node *node = node_of(req, parent);
+    struct fuse_entry_param e;
+    if (!node)
+        return;
+    errint_t result = lfs_look_up(m, node, name, false, &e);
+    if (result < 0)
+        fuse_reply_err(req, -result);
+    else if (fuse_reply_entry(req, &e) != 0)
+        lfs_nodes_forget(m->nodes, e.ino, 1);
+}
+
+/* Valid replies: none. */
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t count) {
+    lfs_nodes_forget(lfs_mount_of(req)->nodes, ino, count);
+    fuse_reply_none(req);
+}
+
+/* Valid replies: none. */
+static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets) {
+    for (size_t i = 0; i < count; i++)
+        lfs_nodes_forget(lfs_mount_of(req)->nodes, forgets[i].ino, forgets[i].nlookup);
+    fuse_reply_none(req);
+}
+
+static void reply_attributes(fuse_req_t req, struct lfs_node *node) {
+    struct stat st;
+    double timeout;
+    errint_t result = lfs_attributes(lfs_mount_of(req), node, &st, &timeout);
+    if (result < 0)
+        fuse_reply_err(req, -result);
+    else
+        fuse_reply_attr(req, &st, timeout);
+}
+
+/* Valid replies: attr, err. */
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+    (void)fi;
+    lfs_start_tune();
+    struct lfs_node *node = node_of(req, ino);
+    if (node)
+        reply_attributes(req, node);
+}
+
+/* Valid replies: attr, err. Cutting a control file or setting its times means nothing and succeeds. */
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi) {
+    struct lfs_node *node = node_of(req, ino);
+    (void)st;
+    (void)fi;
+    if (!node)
+        return;
+    if (node->kind != LFS_NODE_CONTROL || lfs_mount_of(req)->options->read_only)
+        fuse_reply_err(req, EROFS);
+    else if (to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
+        fuse_reply_err(req, EPERM);
+    else
+        reply_attributes(req, node);
+}
+
+/* Valid replies: readlink, err. */
+static void op_readlink(fuse_req_t req, fuse_ino_t ino) {
+    struct lfs_node *node = node_of(req, ino);
+    if (!node)
+        return;
+    if (node->kind == LFS_NODE_TABLE)
+        fuse_reply_readlink(req, node->text);
+    else
+        fuse_reply_err(req, EINVAL);
+}
+
+/* Valid replies: statfs, err. */
+static void op_statfs(fuse_req_t req, fuse_ino_t ino) {
+    struct statvfs st;
+    (void)ino;
+    if (fstatvfs(lfs_dataset_root_fd(lfs_mount_of(req)->dataset), &st) < 0)
+        fuse_reply_err(req, errno);
+    else
+        fuse_reply_statfs(req, &st);
+}
+
+/* Valid replies: buf, xattr, err. Tools that list files ask for security.* and system.* of each; "not supported" makes
+ * them stop asking, "no such attribute" does not. */
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size) {
+    (void)ino;
+    (void)size;
+    fuse_reply_err(req, strncmp(name, "user.", 5) == 0 ? ENODATA : EOPNOTSUPP);
+}
+
+/* Valid replies: buf, xattr, err. */
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
+    (void)ino;
+    if (size == 0)
+        fuse_reply_xattr(req, 0);
+    else
+        fuse_reply_buf(req, NULL, 0);
+}
+
+/* --- refusals: views are read-only, control files stay where they are. Valid replies for all: err. --- */
+
+static errint_t refusal(fuse_req_t req, fuse_ino_t parent, const char *name) {
+    struct lfs_node *node = lfs_nodes_find(lfs_mount_of(req)->nodes, parent);
+    bool control = node && ((node->kind == LFS_NODE_ROOT && lfs_is_control_name(name, false)) ||
+                            (node->kind == LFS_NODE_BRANCH && lfs_is_control_name(name, true)));
+    return control ? EPERM : EROFS;
+}
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev) {
+    (void)mode;
+    (void)dev;
+    fuse_reply_err(req, refusal(req, parent, name));
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode) {
+    (void)mode;
+    fuse_reply_err(req, refusal(req, parent, name));
+}
+
+static void op_remove(fuse_req_t req, fuse_ino_t parent, const char *name) {
+    fuse_reply_err(req, refusal(req, parent, name));
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name) {
+    (void)target;
+    fuse_reply_err(req, refusal(req, parent, name));
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name,
+                      unsigned flags) {
+    (void)flags;
+    errint_t result = refusal(req, parent, name);
+    fuse_reply_err(req, result == EPERM ? EPERM : refusal(req, new_parent, new_name));
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name) {
+    (void)ino;
+    fuse_reply_err(req, refusal(req, new_parent, new_name));
+}
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi) {
+    (void)mode;
+    (void)fi;
+    fuse_reply_err(req, refusal(req, parent, name));
+}
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags) {
+    (void)ino;
+    (void)name;
+    (void)value;
+    (void)size;
+    (void)flags;
+    fuse_reply_err(req, EROFS);
+}
+
+static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name) {
+    (void)ino;
+    (void)name;
+    fuse_reply_err(req, EROFS);
+}
+
+static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+                         struct fuse_file_info *fi) {
+    (void)ino;
+    (void)mode;
+    (void)offset;
+    (void)length;
+    (void)fi;
+    fuse_reply_err(req, EROFS);
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+    if (node_of(req, ino))
+        lfs_op_open(req, ino, fi);
+}
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+    if (node_of(req, ino))
+        lfs_op_opendir(req, ino, fi);
+}
+
+const struct fuse_lowlevel_ops lfs_operations = {
+    .init = op_init,
+    .lookup = op_lookup,
+    .forget = op_forget,
+    .forget_multi = op_forget_multi,
+    .getattr = op_getattr,
+    .setattr = op_setattr,
+    .readlink = op_readlink,
+    .open = op_open,
+    .read = lfs_op_read,
+    .write = lfs_op_write,
+    .flush = lfs_op_flush,
+    .release = lfs_op_release,
+    .opendir = op_opendir,
+    .readdir = lfs_op_readdir,
+    .readdirplus = lfs_op_readdirplus,
+    .releasedir = lfs_op_releasedir,
+    .statfs = op_statfs,
+    .getxattr = op_getxattr,
+    .listxattr = op_listxattr,
+    .mknod = op_mknod,
+    .mkdir = op_mkdir,
+    .unlink = op_remove,
+    .rmdir = op_remove,
+    .symlink = op_symlink,
+    .rename = op_rename,
+    .link = op_link,
+    .create = op_create,
+    .setxattr = op_setxattr,
+    .removexattr = op_removexattr,
+    .fallocate = op_fallocate,
+};
