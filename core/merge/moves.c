@@ -238,23 +238,24 @@ static errint_t down(struct lfs_moves *m, const char *path, const roaring_bitmap
 struct effective {
     struct lfs_moves *moves;
     const char *root;
-    roaring_bitmap_t *deleted;
+    roaring_bitmap_t *live; /* rows of the root that live today, wherever they stand */
 };
 
-/* Rows of the root that stand in a fragment of today, or stood in one that is gone. */
+/* Rows that stand in a fragment of today. What went away before, from a fragment between two compactions too, is not
+ * among them. */
 static errint_t visit_today(void *context, const char *path, const roaring_bitmap_t *rows, struct lfs_error *err) {
     struct effective *e = context;
     const struct lfs_merge_input *in = e->moves->input;
     const struct lfs_version *tip = e->moves->side == LFS_OURS ? in->ours : in->theirs;
     const LanceFragment *f = lfs_match_find(tip->manifest.message, path);
     if (!f)
-        return down(e->moves, path, rows, e->root, e->deleted, err);
+        return 0;
     AUTO_BITMAP *deleted = NULL;
     LFS_TRY(in->reader->deletions(in->reader->context, tip, f, &deleted, err));
-    AUTO_BITMAP *gone = roaring_bitmap_and(rows, deleted);
-    if (!gone)
+    AUTO_BITMAP *live = roaring_bitmap_andnot(rows, deleted);
+    if (!live)
         return lfs_fail_nomem(err);
-    return down(e->moves, path, gone, e->root, e->deleted, err);
+    return down(e->moves, path, live, e->root, e->live, err);
 }
 
 errint_t lfs_moves_effective(struct lfs_moves *m, const char *path, uint64_t physical_rows, roaring_bitmap_t **out,
@@ -262,15 +263,15 @@ errint_t lfs_moves_effective(struct lfs_moves *m, const char *path, uint64_t phy
     struct lfs_moved_group *g = lfs_map_get(&m->by_old, path);
     *out = NULL;
     LFS_TRY(measure(m, g, err));
-    struct lfs_moved_part *part = part_of(g, path);
-    struct effective e = {m, path, roaring_bitmap_from_range(0, physical_rows, 1)};
-    if (!e.deleted)
+    AUTO_BITMAP *live = roaring_bitmap_create();
+    struct effective e = {m, path, live};
+    if (!live)
         return lfs_fail_nomem(err);
-    roaring_bitmap_andnot_inplace(e.deleted, part->live);
-    errint_t result = lfs_moves_up(m, path, part->live, visit_today, &e, err);
-    if (result < 0)
-        roaring_bitmap_free(e.deleted);
-    else
-        *out = e.deleted;
-    return result;
+    LFS_TRY(lfs_moves_up(m, path, part_of(g, path)->live, visit_today, &e, err));
+    roaring_bitmap_t *deleted = roaring_bitmap_from_range(0, physical_rows, 1);
+    if (!deleted)
+        return lfs_fail_nomem(err);
+    roaring_bitmap_andnot_inplace(deleted, live);
+    *out = deleted;
+    return 0;
 }
