@@ -259,10 +259,9 @@ static void submit(struct lfs_mount *m, fuse_req_t req, struct lfs_handle *h, co
 
 /* Valid replies: open, err. */
 void lfs_control_open(struct lfs_mount *m, fuse_req_t req, struct lfs_node *node, struct fuse_file_info *fi) {
-    struct lfs_handle *h = calloc(1, sizeof *h);
     struct lfs_talk *talk = calloc(1, sizeof *talk);
-    if (!h || !talk) {
-        free(h);
+    struct lfs_handle *h = talk ? lfs_handle_new(m, node) : NULL;
+    if (!h) {
         free(talk);
         fuse_reply_err(req, ENOMEM);
         return;
@@ -270,13 +269,11 @@ void lfs_control_open(struct lfs_mount *m, fuse_req_t req, struct lfs_node *node
     pthread_mutex_init(&talk->lock, NULL);
     talk->writer.watch = -1;
     talk->written_to = -1;
-    *h = (struct lfs_handle){.node = node, .fd = -1, .control = talk};
-    lfs_nodes_hold(m->nodes, node);
+    h->control = talk;
     fi->fh = (uintptr_t)h;
     fi->direct_io = 1; /* the text changes with every command; O_TRUNC means nothing */
-    if (fuse_reply_open(req, fi) == -ENOENT) {
+    if (fuse_reply_open(req, fi) == -ENOENT)
         lfs_handle_free(m, h);
-    }
 }
 
 void lfs_talk_free(struct lfs_talk *talk) {

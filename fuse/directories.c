@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "format/names.h"
-#include "fuse/mount.h"
+#include "fuse/handles.h"
 #include "util/cleanup.h"
 #include "util/map.h"
 
@@ -23,6 +23,7 @@ struct item {
 
 /* An open directory. */
 struct stream {
+    struct lfs_opened opened;
     struct lfs_node *node;   /* held */
     pthread_mutex_t lock;    /* guards the list; the kernel may read one stream from two threads */
     struct lfs_arena *arena; /* owns the list; NULL until it is read */
@@ -92,14 +93,10 @@ static errint_t add_controls(struct listing *l, const char *const *files) {
 }
 
 static errint_t list_tables(struct listing *l, const struct lfs_tree *tree) {
-    for (size_t i = 0; i < tree->count; i++) {
-        const char *branch = tree->list[i].branch->name;
-        char *name = lfs_alloc(l->arena, strlen(branch) * 3 + sizeof ".lance"), *p = name;
+    for (size_t i = 0; i < tree->n_tables; i++) {
+        char *name = lfs_strdup(l->arena, tree->tables[i].name);
         if (!name)
             return -ENOMEM;
-        for (; *branch; branch++)
-            p = *branch == '/' ? stpcpy(p, "%2F") : (*p = *branch, p + 1);
-        strcpy(p, ".lance");
         LFS_TRY(add_virtual(l, name, 0, S_IFLNK));
     }
     return 0;
@@ -276,6 +273,15 @@ static void read_stream(fuse_req_t req, size_t size, off_t off, struct fuse_file
             lfs_nodes_forget(r.m->nodes, r.looked_up[i], 1);
 }
 
+static void free_stream(struct lfs_mount *m, struct lfs_opened *opened) {
+    struct stream *s = (struct stream *)opened;
+    lfs_opens_remove(m->opens, opened);
+    lfs_nodes_release(m->nodes, s->node);
+    pthread_mutex_destroy(&s->lock);
+    lfs_arena_free(s->arena);
+    free(s);
+}
+
 /* Valid replies: open, err. */
 void lfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
     struct lfs_mount *m = lfs_mount_of(req);
@@ -285,14 +291,14 @@ void lfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         fuse_reply_err(req, node ? ENOMEM : ESTALE);
         return;
     }
+    s->opened.close = free_stream;
     s->node = node;
     pthread_mutex_init(&s->lock, NULL);
     lfs_nodes_hold(m->nodes, node);
+    lfs_opens_add(m->opens, &s->opened);
     fi->fh = (uintptr_t)s;
-    if (fuse_reply_open(req, fi) == -ENOENT) {
-        lfs_nodes_release(m->nodes, node);
-        free(s);
-    }
+    if (fuse_reply_open(req, fi) == -ENOENT)
+        free_stream(m, &s->opened);
 }
 
 /* Valid replies: buf, err. */
@@ -309,12 +315,8 @@ void lfs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, 
 
 /* Valid replies: err. */
 void lfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
-    struct lfs_mount *m = lfs_mount_of(req);
     struct stream *s = (struct stream *)(uintptr_t)fi->fh;
     (void)ino;
-    lfs_nodes_release(m->nodes, s->node);
-    pthread_mutex_destroy(&s->lock);
-    lfs_arena_free(s->arena);
-    free(s);
+    free_stream(lfs_mount_of(req), &s->opened);
     fuse_reply_err(req, 0);
 }

@@ -109,15 +109,6 @@ static errint_t open_node(struct lfs_mount *m, const struct lfs_node *node, stru
     }
 }
 
-void lfs_handle_free(struct lfs_mount *m, struct lfs_handle *h) {
-    lfs_talk_free(h->control);
-    if (h->fd >= 0)
-        close(h->fd);
-    lfs_rendered_release(h->rendered);
-    lfs_nodes_release(m->nodes, h->node);
-    free(h);
-}
-
 /* Valid replies: open, err. */
 void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
     struct lfs_mount *m = lfs_mount_of(req);
@@ -134,14 +125,11 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         fuse_reply_err(req, EROFS);
         return;
     }
-    struct lfs_handle *h = calloc(1, sizeof *h);
+    struct lfs_handle *h = lfs_handle_new(m, node);
     if (!h) {
         fuse_reply_err(req, ENOMEM);
         return;
     }
-    h->fd = -1;
-    h->node = node;
-    lfs_nodes_hold(m->nodes, node);
     errint_t result = open_node(m, node, h, fi);
     fi->fh = (uintptr_t)h;
     if (result < 0)

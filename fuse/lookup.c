@@ -81,22 +81,10 @@ static errint_t in_tree(struct lookup *l, const char *prefix) {
     return result;
 }
 
-/* "<branch>.lance", with %2F for '/' in the branch's name. */
-static char *table_branch(struct lfs_arena *arena, const char *name) {
-    size_t length = strlen(name), suffix = strlen(".lance");
-    if (length <= suffix || strcmp(name + length - suffix, ".lance") != 0 || strchr(name, '/'))
-        return NULL;
-    char *branch = lfs_strndup(arena, name, length - suffix);
-    return branch && strchr(branch, '%') ? lfs_percent_decode(arena, branch) : branch;
-}
-
 static errint_t in_tables(struct lookup *l) {
     struct lfs_tree *tree;
-    char *branch = table_branch(l->arena, l->name);
-    if (!branch)
-        return -ENOENT;
     LFS_TRY(lfs_tree_get(l->m->trees, &tree, NULL));
-    const struct lfs_shown_branch *shown = lfs_tree_branch(tree, branch);
+    const struct lfs_shown_branch *shown = lfs_tree_table(tree, l->name);
     char *target = shown ? lfs_sprintf(l->arena, "../tree/%s", shown->path) : NULL;
     lfs_tree_put(l->m->trees, tree);
     if (!shown || !target)

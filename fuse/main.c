@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fuse/handles.h"
 #include "fuse/mount.h"
 #include "fuse/start.h"
 #include "util/cleanup.h"
@@ -202,6 +203,7 @@ static int serve(struct lfs_mount *m) {
 /* --- starting --- */
 
 static void dismantle(struct lfs_mount *m) {
+    lfs_opens_free(m, m->opens);
     lfs_control_free(m->control);
     if (m->session)
         fuse_session_destroy(m->session);
@@ -209,7 +211,7 @@ static void dismantle(struct lfs_mount *m) {
     lfs_tree_cache_free(m->trees);
     lfs_views_free(m->views);
     lfs_dataset_close(m->dataset);
-    free((void *)m->mountpoint);
+    free(m->mountpoint);
 }
 
 static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
@@ -229,7 +231,8 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     m->nodes = lfs_nodes_new(st.st_dev);
     m->trees = lfs_tree_cache_new(m->dataset);
     m->control = lfs_control_new(m);
-    if (!m->nodes || !m->trees || !m->control)
+    m->opens = lfs_opens_new();
+    if (!m->nodes || !m->trees || !m->control || !m->opens)
         return lfs_fail_nomem(err);
     m->settings = (struct lfs_verb_settings){.mode = o->mode, .sync = o->sync, .read_only = o->read_only};
     return 0;
@@ -238,24 +241,22 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
 /* Fills err; returns the exit status. */
 static int start(struct lfs_mount *m, struct lfs_error *err) {
     struct lfs_options *o = (struct lfs_options *)m->options;
-    char *real;
     errint_t result = lfs_log_open(o->log_file, o->log_level);
     if (result < 0) {
         lfs_fail_errno(err, -result, "cannot open the log file %s", o->log_file);
         return EXIT_START;
     }
-    result = open_dataset(m, err);
-    if (result == 0)
-        result = lfs_start_check_mountpoint(o->mountpoint, o->dataset, &real, err);
-    if (result < 0)
-        return EXIT_START;
-    m->mountpoint = real;
     fuse_set_log_func(keep_fuse_message);
     m->session = fuse_session_new(&o->args, &lfs_operations, sizeof lfs_operations, m);
-    if (!m->session) {
+    if (!m->session) { /* it finds the options that nobody knows */
         lfs_fail(err, LFS_E_USAGE, "%s", fuse_reason());
         return EXIT_USAGE;
     }
+    result = open_dataset(m, err);
+    if (result == 0)
+        result = lfs_start_check_mountpoint(o->mountpoint, o->dataset, &m->mountpoint, err);
+    if (result < 0)
+        return EXIT_START;
     if (fuse_session_mount(m->session, m->mountpoint) != 0) {
         lfs_fail(err, LFS_E_SYSTEM, "cannot mount on %s: %s", o->mountpoint, fuse_reason());
         return EXIT_START;

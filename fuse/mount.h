@@ -18,6 +18,7 @@
 #define LFS_IMMUTABLE_TIMEOUT 86400.0 /* seconds: names and attributes that never change again */
 
 struct lfs_control;
+struct lfs_opens;
 
 struct lfs_mount {
     const struct lfs_options *options;
@@ -26,12 +27,13 @@ struct lfs_mount {
     struct lfs_nodes *nodes;
     struct lfs_tree_cache *trees;
     struct lfs_control *control;
+    struct lfs_opens *opens; /* see handles.h */
     struct fuse_session *session;
     struct lfs_verb_settings settings;
     uid_t uid; /* who mounts */
     gid_t gid;
-    const char *mountpoint; /* without links */
-    int ready_fd;           /* INIT writes a byte to it; -1 = nobody waits */
+    char *mountpoint; /* without links */
+    int ready_fd;     /* INIT writes a byte to it; -1 = nobody waits */
 };
 
 static inline struct lfs_mount *lfs_mount_of(fuse_req_t req) { return fuse_req_userdata(req); }

@@ -5,8 +5,8 @@
 
 #include "fuse/mount.h"
 
-/* Is the mount point usable for this data set? A dead mount of ours on it is taken away. `*real` (to be freed) is its
- * path without links. LFS_E_USAGE when one of the two lies in the other. */
+/* Is the mount point usable for this data set? A dead mount of ours on it is taken away. `*real` (to be freed, after a
+ * failure too) is its path without links. LFS_E_USAGE when one of the two lies in the other. */
 errint_t lfs_start_check_mountpoint(const char *mountpoint, const char *dataset, char **real, struct lfs_error *err);
 
 /* INIT has come, so the mount answers: whoever waits for that is told. Before any other request. */

@@ -120,7 +120,7 @@ static errint_t fill(struct lfs_dataset *ds, struct lfs_tree *tree, struct lfs_e
     for (size_t i = 0; i < n; i++)
         if (has_versions(ds, tree->arena, &branches[i]))
             tree->list[tree->count++].branch = &branches[i];
-    return place(tree) < 0 ? lfs_fail_nomem(err) : 0;
+    return place(tree) < 0 || !lfs_tree_name_tables(tree) ? lfs_fail_nomem(err) : 0;
 }
 
 /* The directory of refs, or the root where no branch was ever made. */

@@ -18,10 +18,18 @@ struct lfs_shown_branch {
     const char *prefix; /* where its sub-branches are; NULL when `path` is encoded */
 };
 
+/* A name in MNT/tables. */
+struct lfs_table {
+    const char *name;
+    const struct lfs_shown_branch *shown;
+};
+
 /* The branches at one moment: immutable, counted. main first, the rest sorted by name. */
 struct lfs_tree {
     struct lfs_shown_branch *list;
     size_t count;
+    struct lfs_table *tables; /* sorted by name */
+    size_t n_tables;
     struct timespec time; /* of the directory of refs, or of the data set's root where there is none */
     /* the cache's own */
     struct lfs_arena *arena;
@@ -46,7 +54,14 @@ const struct lfs_shown_branch *lfs_tree_at(const struct lfs_tree *tree, const ch
 /* Does `prefix` lead to a branch that is shown below it? */
 bool lfs_tree_leads_on(const struct lfs_tree *tree, const char *prefix);
 
+/* By a name in MNT/tables: "<branch>.lance". A '/' in the branch's name stands there as %2F; and once more as "..", since
+ * LanceDB takes no '%' in a table's name. NULL when there is none. */
+const struct lfs_shown_branch *lfs_tree_table(const struct lfs_tree *tree, const char *name);
+
 /* Would `segment` in a branch's directory be taken for something else than a sub-branch? */
 bool lfs_is_taken_name(const char *segment);
+
+/* tables.c, when a snapshot is made: fill in the names in MNT/tables. False when memory is short. */
+bool lfs_tree_name_tables(struct lfs_tree *tree);
 
 #endif

@@ -25,11 +25,8 @@ static errint_t add_group(struct lfs_moves *m, const struct lfs_version *version
     g->outs = LFS_NEW_ARRAY(m->arena, struct lfs_moved_out, g->n_outs + 1);
     if (!g->parts || !g->outs)
         return lfs_fail_nomem(err);
-    for (size_t i = 0; i < g->n_parts; i++) {
+    for (size_t i = 0; i < g->n_parts; i++)
         g->parts[i] = (struct lfs_moved_part){.record = from->old_fragments[i], .path = name_of(from->old_fragments[i])};
-        if (!lfs_map_put(&m->by_old, g->parts[i].path, g))
-            return lfs_fail_nomem(err);
-    }
     for (size_t i = 0, start = 0; i < g->n_outs; i++) {
         const LanceFragment *f = from->new_fragments[i];
         g->outs[i] = (struct lfs_moved_out){name_of(f), start, f->physical_rows};
@@ -43,6 +40,39 @@ static errint_t add_group(struct lfs_moves *m, const struct lfs_version *version
 static const Lance__Table__Rewrite *rewrite_of(const struct lfs_step *step) {
     const LanceTransaction *t = step->after->manifest.transaction;
     return t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_REWRITE ? t->rewrite : NULL;
+}
+
+static bool leads_to_tip(const struct lfs_moves *m, const struct lfs_moved_group *g) {
+    const struct lfs_version *tip = m->side == LFS_OURS ? m->input->ours : m->input->theirs;
+    for (size_t i = 0; i < g->n_outs; i++)
+        if (lfs_map_get(&m->by_old, g->outs[i].path) || lfs_match_find(tip->manifest.message, g->outs[i].path))
+            return true;
+    return false;
+}
+
+static errint_t claim_parts(struct lfs_moves *m, struct lfs_moved_group *g, struct lfs_error *err) {
+    for (size_t i = 0; i < g->n_parts; i++)
+        if (!lfs_map_get(&m->by_old, g->parts[i].path) && !lfs_map_put(&m->by_old, g->parts[i].path, g))
+            return lfs_fail_nomem(err);
+    return 0;
+}
+
+/* One fragment can have been compacted on several lines that this side has merged since, and only one of these
+ * compactions stayed: the one whose rows stand in the tip. The others get what is left. */
+static errint_t find_standing(struct lfs_moves *m, struct lfs_error *err) {
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = m->n_groups; i-- > 0;) {
+            struct lfs_moved_group *g = &m->groups[i];
+            if (g->stands || !leads_to_tip(m, g))
+                continue;
+            again = g->stands = true;
+            LFS_TRY(claim_parts(m, g, err));
+        }
+    }
+    for (size_t i = 0; i < m->n_groups; i++)
+        LFS_TRY(claim_parts(m, &m->groups[i], err));
+    return 0;
 }
 
 errint_t lfs_moves_read(const struct lfs_merge_input *input, enum lfs_side side, struct lfs_arena *arena,
@@ -63,7 +93,7 @@ errint_t lfs_moves_read(const struct lfs_merge_input *input, enum lfs_side side,
         for (size_t k = 0; rewrite && k < rewrite->n_groups; k++)
             LFS_TRY(add_group(out, history->steps[i].after, rewrite->groups[k], err));
     }
-    return 0;
+    return find_standing(out, err);
 }
 
 void lfs_moves_free(struct lfs_moves *moves) {

@@ -32,6 +32,7 @@ struct lfs_moved_group {
     struct lfs_moved_out *outs;
     size_t n_outs;
     bool measured; /* `live`, `start` and `count` are filled */
+    bool stands;   /* rows that it moved stand in the side's tip, by way of later compactions perhaps */
     bool left_out;
 };
 

@@ -114,6 +114,8 @@ static errint_t take_word(char *word, struct lfs_arena *arena, struct lfs_comman
     }
     if (strcmp(word, "replay") == 0 || strcmp(word, "squash") == 0)
         return lfs_fail(err, LFS_E_UNSUPPORTED, "%s is not there yet", word);
+    if (word[0] == '-')
+        return lfs_fail(err, LFS_E_USAGE, "there is no option %s; a branch of that name is written after --", word);
     c->words[c->n_words++] = word;
     return 0;
 }

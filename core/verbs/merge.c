@@ -52,7 +52,7 @@ static void answer_refs(struct attempt *a) {
 
 static errint_t resolve(struct attempt *a, const char *target, const char *source, struct lfs_error *err) {
     const struct lfs_command *c = a->context->command;
-    LFS_TRY(lfs_verb_state(a->context, target, &a->target, err));
+    LFS_TRY(lfs_verb_tip(a->context, target, &a->target, err));
     LFS_TRY(lfs_verb_state(a->context, source, &a->source, err));
     if (c->has_expect && c->expect != a->target.version->number)
         return lfs_fail(err, LFS_E_STALE, "%s is at version %" PRIu64 ", not at %" PRIu64 " as expected", a->target.branch.name,
@@ -250,10 +250,6 @@ errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err)
         LFS_TRY(lfs_verb_branch(context, target, &branch, err));
         target = branch.name;
     }
-    /* A branch's own name could be read as "tree/...": give its whole path. */
-    target = lfs_sprintf(context->arena, "tree/%s", target);
-    if (!target)
-        return lfs_fail_nomem(err);
     for (unsigned i = 0; i < LFS_COMMIT_TRIES_MAX; i++) {
         errint_t result = try_once(context, target, source, err);
         if (result != -EEXIST)

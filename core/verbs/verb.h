@@ -24,6 +24,8 @@ struct lfs_state {
     enum lfs_naming naming; /* of the branch's manifests */
 };
 errint_t lfs_verb_state(struct lfs_verb_context *context, const char *word, struct lfs_state *out, struct lfs_error *err);
+/* The tip of a branch by its own name, which is not read as a ref: a branch may be called tree/x. */
+errint_t lfs_verb_tip(struct lfs_verb_context *context, const char *name, struct lfs_state *out, struct lfs_error *err);
 /* The branch that a word names, which must not carry a version. */
 errint_t lfs_verb_branch(struct lfs_verb_context *context, const char *word, struct lfs_branch *out,
                          struct lfs_error *err);

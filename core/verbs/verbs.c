@@ -101,6 +101,15 @@ errint_t lfs_verb_branch(struct lfs_verb_context *context, const char *word, str
     return find_branch(context, &ref, out, err);
 }
 
+errint_t lfs_verb_tip(struct lfs_verb_context *context, const char *name, struct lfs_state *out,
+                      struct lfs_error *err) {
+    struct lfs_dataset *ds = context->call->dataset;
+    uint64_t tip;
+    LFS_TRY(lfs_dataset_branch(ds, context->arena, name, &out->branch, err));
+    LFS_TRY(lfs_dataset_tip(ds, out->branch.dir, &tip, &out->naming, err));
+    return lfs_dataset_version(ds, out->branch.dir, tip, &out->version, err);
+}
+
 errint_t lfs_verb_state(struct lfs_verb_context *context, const char *word, struct lfs_state *out,
                         struct lfs_error *err) {
     struct lfs_ref_words ref;

@@ -41,30 +41,34 @@ test("refs: an older version of the source brings what it held", async (t) => {
   await checkTip(g, "main", without(MAIN, span(10, 14)));
 });
 
-for (const [ref, errno] of [
-  ["nosuch", "ENOENT"],
-  ["feature@99", "ENOENT"],
-  ["feature@1", "ENOENT"],
-  ["tags/nosuch", "ENOENT"],
-  ["tree/nosuch", "ENOENT"],
-  ["feature@x", "EINVAL"],
-  ["feature@-1", "EINVAL"],
-  ["feature@", "EINVAL"],
-  ["../feature", "ENOENT"],
-  ["Feature", "ENOENT"],
-]) {
-  test(`refs: ${ref} is ${errno}`, async (t) => {
-    // feature begins at version 3, so feature@1 is no version of it; a malformed name may be EINVAL or unknown
-    const a = await stops(
-      await overlap(t),
-      "main",
-      ref,
-      errno === "EINVAL" ? ["EINVAL", "ENOENT"] : ref.startsWith("..") ? ["ENOENT", "EINVAL"] : "ENOENT",
-      "error",
-    );
-    assert.ok(a.text.includes(ref.split("@")[0]), "the answer repeats the name");
+const UNKNOWN = {
+  nosuch: ["ENOENT"],
+  "tree/nosuch": ["ENOENT"],
+  Feature: ["ENOENT"],
+  "feature@99": ["ENOENT"],
+  "feature@1": ["ENOENT"], // feature begins at version 3
+  "../feature": ["ENOENT", "EINVAL"], // unknown, or no name at all
+  "feature@x": ["EINVAL"],
+  "feature@-1": ["EINVAL"],
+  "feature@": ["EINVAL"],
+  "feature@99999999999999999999999": ["EINVAL", "ENOENT"],
+};
+for (const [ref, errnos] of Object.entries(UNKNOWN)) {
+  test(`refs: ${ref} is ${errnos.join(" or ")}`, async (t) => {
+    const a = await stops(await overlap(t), "main", ref, errnos, "error");
+    const name = ref.split("@")[0].replace("tree/", "");
+    assert.ok(a.error.includes(name), `the error repeats the name ${name}: ${a.error}`);
   });
 }
+
+test("refs: a tag that is not there is ENOENT, or tags are not due and said so", async (t) => {
+  const g = await overlap(t),
+    r = await ctl(control(g, "main"), "tags/nosuch");
+  assert.ok(["ENOENT", "EOPNOTSUPP"].includes(r.errno), r.stderr);
+  assert.equal(r.answer.result, r.errno === "ENOENT" ? "error" : "refused");
+  assert.match(r.answer.error, /tag/);
+  assert.equal(tip(g.ds), 6);
+});
 
 test("refs: a branch into itself is up-to-date", async (t) => {
   const g = await overlap(t);
@@ -197,25 +201,39 @@ test("options stand before or after the source", async (t) => {
 });
 
 const WRONG = [
-  "feature nonsense",
   "feature nonsense=1",
   "feature mode=teleport",
   "feature mode=",
   "feature ff=sometimes",
   "feature expect=x",
   "feature expect=",
-  "feature strategy=guess",
   "feature --force",
+  "feature -f",
+  "-rf",
   'feature message="no end',
   "mode=graft",
   "feature dry-run=maybe",
 ];
 for (const line of WRONG) {
   test(`wrong words are EINVAL and named: ${line}`, async (t) => {
-    const g = await overlap(t),
-      errno = line === "feature nonsense" ? ["EINVAL", "ENOENT"] : "EINVAL"; // it may be a second source
-    const a = await stops(g, "main", line, errno, "error");
+    const a = await stops(await overlap(t), "main", line, "EINVAL", "error");
     assert.doesNotMatch(a.text, /^version:/m);
+  });
+}
+
+// What the interface promises and a version does not have yet is `refused`, and called by its name.
+for (const [line, named] of [
+  ["feature nonsense", /nonsense|source/], // it may be a second source
+  ["feature strategy=guess", /strategy/],
+]) {
+  test(`a word that is wrong, or not due: ${line}`, async (t) => {
+    const g = await overlap(t),
+      before = snapshot(g.root),
+      r = await ctl(control(g, "main"), line);
+    assert.ok(["EINVAL", "ENOENT", "EOPNOTSUPP"].includes(r.errno), r.stderr);
+    assert.equal(r.answer.result, r.errno === "EOPNOTSUPP" ? "refused" : "error", r.answer.text);
+    assert.match(r.answer.error, named);
+    assert.deepEqual(difference(before, snapshot(g.root)), []);
   });
 }
 

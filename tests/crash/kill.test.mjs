@@ -7,7 +7,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { tip, versions } from "../interop/manifest.mjs";
 import { ctl } from "../harness/control.mjs";
-import { launch, mount } from "../harness/mount.mjs";
+import { halfMade } from "../harness/invariants.mjs";
+import { mount } from "../harness/mount.mjs";
 import { must, run } from "../harness/proc.mjs";
 import { rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
@@ -31,8 +32,14 @@ async function checkRecovery(w, g, mode, where) {
     e.message = `${where}: ${e.message}`;
     throw e;
   });
+  // A kill may leave one half-made file. Stock reads `d...` and `...manifest` as versions: it is called neither.
+  const leftovers = halfMade(g.ds);
+  assert.ok(leftovers.length <= 1, `${where}: ${leftovers}`);
+  for (const name of leftovers) assert.match(name, /^[^d].*(?<!manifest)$/, where);
   g.m = await mount(w, g.ds);
-  await merges(g, "main", `feature mode=${mode}`, published ? "up-to-date" : "merged");
+  const shown = (await must(run("ls", ["-A", g.m.tree("main", "_versions")]))).stdout;
+  for (const name of leftovers) assert.ok(!shown.includes(name), `${where}: ${name} is not shown`);
+  await merges(g, "main", `feature mode=${mode}`, published ? "up-to-date" : "merged", { leftovers });
   await stock.lance10.op(g.ds, "main", "delete", { where: "id = 1001" });
   await stock.lance12.op(g.ds, "main", "add", { rows: rows(9000, 1) });
   await checkStorage(g, "main", [...without(UNION, 1001), ...rows(9000, 1)]);
@@ -105,16 +112,11 @@ test("a mount point that a killed daemon left behind can be mounted again", asyn
     m = await mount(w, g.ds);
   process.kill(m.pid, "SIGKILL");
   await must(probe("wait-exit", String(m.pid)));
-  const again = await mount(w, g.ds, { at: m.mnt }).catch((e) => e);
-  if (again instanceof Error) {
-    // it must say so in one line, and work after the user has taken the dead mount away
-    const r = await launch(w, [g.ds, m.mnt]);
-    assert.equal(r.code, 1);
-    assert.equal(r.stderr.trim().split("\n").length, 1, r.stderr);
-    await must(run("fusermount3", ["-uz", m.mnt]));
-  } else await again.unmount();
-  g.m = await mount(w, g.ds);
+  assert.equal(m.isMounted(), true, "the dead mount is still there");
+  g.m = await mount(w, g.ds, { at: m.mnt });
   await merges(g, "main", "feature");
+  await g.m.unmount();
+  assert.equal(m.isMounted(), false, "nothing lies below it");
 });
 
 test("SIGTERM unmounts cleanly, nothing is left mounted", async (t) => {

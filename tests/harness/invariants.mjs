@@ -102,21 +102,24 @@ function checkTransaction(dir, m) {
   assert.ok(m.transaction.readVersion < m.version || first, "a transaction reads an older version");
 }
 
-function checkVersionsDirectory(dir, m) {
-  const names = fs.readdirSync(path.join(dir, "_versions"));
-  assert.deepEqual(
-    names.filter((n) => !/^(\d+\.manifest|latest_version_hint\.json)$/.test(n)),
-    [],
-    "nothing half-made stays in _versions",
-  );
+// What lies in _versions and is none of the format's: half-made files.
+export const halfMade = (dir) =>
+  fs
+    .readdirSync(path.join(dir, "_versions"))
+    .filter((n) => !/^(\d+\.manifest|latest_version_hint\.json)$/.test(n))
+    .sort();
+
+function checkVersionsDirectory(dir, m, leftovers) {
+  assert.deepEqual(halfMade(dir), leftovers, "nothing half-made stays in _versions");
   const lengths = new Set(manifests(dir).map((x) => x.name.length === 29));
   assert.equal(lengths.size, 1, "one naming scheme in _versions");
   const hint = JSON.parse(fs.readFileSync(path.join(dir, "_versions/latest_version_hint.json"), "utf8"));
   assert.equal(hint.version, m.version, "latest_version_hint.json");
 }
 
-// Checks the newest manifest of a branch directory (the one that lancefs just wrote) and returns it.
-export function checkManifest(dir, branch = "main") {
+// Checks the newest manifest of a branch directory (the one that lancefs just wrote) and returns it. `leftovers`: what
+// half-made files a daemon left there that was killed.
+export function checkManifest(dir, branch = "main", { leftovers = [] } = {}) {
   const m = load(dir);
   assert.equal(m.version, m.nameVersion, "the version equals the one in the file's name");
   assert.equal(m.branch, branch === "main" ? undefined : branch, "the branch field");
@@ -124,7 +127,7 @@ export function checkManifest(dir, branch = "main") {
   checkBases(dir, m);
   checkFiles(dir, m);
   checkTransaction(dir, m);
-  checkVersionsDirectory(dir, m);
+  checkVersionsDirectory(dir, m, leftovers);
   assert.deepEqual(m.flags, flagsFor(m), "feature flags");
   return m;
 }

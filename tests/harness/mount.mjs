@@ -80,7 +80,11 @@ export async function mount(w, ds, { options = [], env = {}, at } = {}) {
     mnt = at ?? path.join(w.dir, `mnt-${id}`);
   const log = path.join(w.dir, `log-${id}`),
     reports = path.join(w.dir, `sanitizer-${id}`);
-  fs.mkdirSync(mnt, { recursive: true });
+  try {
+    fs.mkdirSync(mnt, { recursive: true });
+  } catch (e) {
+    if (!isMounted(mnt)) throw e; // a dead mount lies there: lancefs's business
+  }
   const flags = ["log_file=" + log, ...options].flatMap((o) => ["-o", o]);
   let pid;
   w.defer(async () => {
@@ -103,7 +107,7 @@ export async function mount(w, ds, { options = [], env = {}, at } = {}) {
     pid,
     dataset: ds,
     tree: (branch, ...rest) => path.join(mnt, "tree", branch, ...rest),
-    table: (branch) => path.join(mnt, "tables", `${branch.replaceAll("/", "%2F")}.lance`),
+    table: (branch) => path.join(mnt, "tables", `${branch.replaceAll("/", "..")}.lance`),
     log: () => (fs.existsSync(log) ? fs.readFileSync(log, "utf8") : ""),
     isMounted: () => isMounted(mnt),
     // A clean unmount; resolves when the daemon is gone and had nothing to complain about.

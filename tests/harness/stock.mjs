@@ -77,6 +77,7 @@ export function startStock(engine) {
     engine,
     read: (dir, branch) => request({ what: "read", dir, branch }),
     op: (dir, branch, op, args) => request({ what: "op", dir, branch, op, args }),
+    tables: (dir) => request({ what: "tables", dir }),
     create: (dir, rows, options) => request({ what: "create", dir, rows, options }),
     stop: () => child?.kill("SIGKILL"),
   };

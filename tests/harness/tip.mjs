@@ -56,22 +56,22 @@ const said = (r) => `exit ${r.code}, ${r.errno ?? r.stderr.trim()}\n${r.answer.t
 
 // `echo line > tree/target/.merge` must succeed with this result (or one of these); the version it wrote is checked.
 // Returns the answer.
-export async function merges(g, target, line, result = "merged") {
+export async function merges(g, target, line, result = "merged", options) {
   const before = tip(g.storage(target)),
     r = await ctl(control(g, target), line);
   assert.equal(r.code, 0, `echo '${line}' > tree/${target}/.merge: ${said(r)}`);
   assert.ok([result].flat().includes(r.answer.result), `result ${result} was expected: ${said(r)}`);
-  checkCommitted(g, target, before, r);
+  checkCommitted(g, target, before, r, options);
   return r.answer;
 }
 // A result that wrote a version wrote exactly the next one; any other wrote none.
-export function checkCommitted(g, target, before, r) {
+export function checkCommitted(g, target, before, r, options) {
   const wrote = ["merged", "fast-forward", "empty-merge"].includes(r.answer.result),
     after = tip(g.storage(target));
   assert.equal(after, wrote ? before + 1 : before, `versions of ${target}: ${said(r)}`);
   if (!wrote) return;
   assert.equal(Number(r.answer.version), after, "the answer's version");
-  const m = checkManifest(g.storage(target), target);
+  const m = checkManifest(g.storage(target), target, options);
   assert.equal(r.answer.transaction, m.transaction.uuid, "the answer's transaction");
 }
 

@@ -5,9 +5,12 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 
-// LanceDB wants NAME.lance inside a database directory; a branch below a mount has another name and is opened by a link.
+// LanceDB wants NAME.lance inside a database directory, and takes few letters in a NAME: what is called otherwise (a
+// branch below a mount, a table `ü`) is opened by a link.
+const TABLE = /^([\w.-]+)\.lance$/;
 function database(dir) {
-  if (dir.endsWith(".lance")) return { root: path.dirname(dir), table: path.basename(dir, ".lance"), done() {} };
+  const table = TABLE.exec(path.basename(dir))?.[1];
+  if (table) return { root: path.dirname(dir), table, done() {} };
   const root = fs.mkdtempSync(path.join(os.tmpdir(), "lancefs-db-"));
   fs.symlinkSync(dir, path.join(root, "t.lance"));
   return { root, table: "t", done: () => fs.rmSync(root, { recursive: true, force: true }) };
@@ -114,6 +117,16 @@ export async function operate(engine, dir, branch, op, args = {}) {
     const out = await OPS[op](t, args, engine);
     return { version: await t.version(), value: ["branches", "count", "version"].includes(op) ? out : undefined };
   });
+}
+
+// The tables of a database directory, by name.
+export async function tables({ lancedb }, dir) {
+  const db = await lancedb.connect(dir);
+  try {
+    return (await db.tableNames()).sort();
+  } finally {
+    db.close();
+  }
 }
 
 // A new data set DIR (NAME.lance) with these rows.

@@ -179,7 +179,7 @@ onEach("whole_fragments empty: a branch that deleted everything and appended", a
   const g = await mounted(t, "whole_fragments", engine);
   await merges(g, "main", "empty");
   await checkTip(g, "main", rows(900, 2, "e"));
-  await merges(g, "main", "gone");
+  await merges(g, "main", "gone", "empty-merge"); // what gone deleted is not there any more: the lineage alone is new
   await checkThenUnmount(g, { main: rows(900, 2, "e") });
 });
 
