@@ -40,9 +40,10 @@ export async function checkTip(g, branch, expected, { storage = true, view = tru
   if (storage) await checkStorage(g, branch, expected);
   if (view && g.m?.isMounted()) await checkView(g, branch, expected, shown);
 }
-// { branch: rows } now, and again from the storage alone after the unmount.
+// { branch: rows }: through the mount now, and from the storage when nobody holds it any more.
 export async function checkThenUnmount(g, branches, options) {
-  for (const [branch, expected] of Object.entries(branches)) await checkTip(g, branch, expected, options);
+  for (const [branch, expected] of Object.entries(branches))
+    await checkTip(g, branch, expected, { ...options, storage: false });
   await g.m.unmount();
   if (options?.storage === false) return;
   for (const [branch, expected] of Object.entries(branches)) await checkStorage(g, branch, expected);

@@ -139,7 +139,7 @@ export const STOCK = {
     effect: (step, m) => (liveRows(m, step.branch).length ? { args: { column: INDEXED }, index: "own" } : undefined),
   },
   restore: {
-    weight: 2,
+    weight: 1.5,
     draw: (r, m) => ({ branch: someBranch(r, m), back: r.int(1, 4) }),
     effect(step, m) {
       const line = m.branches.get(step.branch),
@@ -151,7 +151,7 @@ export const STOCK = {
     },
   },
   overwrite: {
-    weight: 0.5,
+    weight: 0.3,
     draw: (r, m, number) => ({
       branch: someBranch(r, m),
       rows: freshIds(r, m, r.int(1, 6)).map((id, i) => [id, `o${number}.${i}`]),
