@@ -209,7 +209,7 @@ static errint_t string_entry(struct lfs_arena *arena, const char *key, const cha
 static errint_t build_table_metadata(const struct lfs_build *b, LanceManifest *m, struct lfs_error *err) {
     const struct lfs_plan *plan = b->request->plan;
     const LanceManifest *ours = b->request->target_tip->manifest.message;
-    LanceStringEntry **list = LFS_NEW_ARRAY(b->arena, LanceStringEntry *, plan->n_table_metadata + ours->n_table_metadata + 1);
+    LanceStringEntry **list = LFS_NEW_ARRAY(b->arena, LanceStringEntry *, plan->n_table_metadata + ours->n_table_metadata + 2);
     LFS_AUTO_BUF vector = {0};
     size_t n = 0;
     lfs_vector_print(b->request->vector, &vector);
@@ -221,9 +221,12 @@ static errint_t build_table_metadata(const struct lfs_build *b, LanceManifest *m
         list[n++] = plan->table_metadata[i];
     for (size_t i = 0; i < ours->n_table_metadata; i++) {
         const char *key = ours->table_metadata[i]->key;
-        if (key && strncmp(key, LFS_KEY_PREFIX, strlen(LFS_KEY_PREFIX)) == 0 && strcmp(key, LFS_KEY_VECTOR))
+        if (key && strncmp(key, LFS_KEY_PREFIX, strlen(LFS_KEY_PREFIX)) == 0 && strcmp(key, LFS_KEY_VECTOR) &&
+            !(b->request->picked && strcmp(key, LFS_KEY_PICKED) == 0))
             list[n++] = ours->table_metadata[i];
     }
+    if (b->request->picked)
+        LFS_TRY(string_entry(b->arena, LFS_KEY_PICKED, b->request->picked, &list[n++], err));
     LFS_TRY(string_entry(b->arena, LFS_KEY_VECTOR, (const char *)vector.data, &list[n++], err));
     m->table_metadata = list;
     m->n_table_metadata = n;

@@ -23,6 +23,7 @@ struct lfs_commit_request {
     const struct lfs_version *target_tip, *source_version;
     const struct lfs_plan *plan;
     const struct lfs_vector *vector; /* the joined vector to record */
+    const char *picked;              /* lancefs.picked to record; NULL: as it stands */
     enum lfs_naming naming;          /* of the target's manifests */
     enum lfs_placing mode;
     bool sync;

@@ -207,6 +207,16 @@ static char *storage_of(struct lfs_placer *p, const struct lfs_location *l) {
     return lfs_strndup(p->arena, l->directory, length);
 }
 
+/* A version of the target itself (a revert): its base ids mean the same today. */
+static bool same_base(const struct lfs_placer *p, int64_t base) {
+    if (strcmp(p->source->dir, p->target->dir))
+        return false;
+    const LanceBasePath *then = base < 0 ? NULL : lfs_manifest_base(p->source->manifest.message, (uint32_t)base),
+                        *now = base < 0 ? NULL : lfs_manifest_base(p->target->manifest.message, (uint32_t)base);
+    return base < 0 || (then && now && then->path && now->path && strcmp(then->path, now->path) == 0 &&
+                        then->is_dataset_root == now->is_dataset_root);
+}
+
 /*
  * The place of one file of the source in the target, by the table of interface.md section 4. On return *base is the
  * target's base id for it, or LFS_NO_BASE.
@@ -216,8 +226,11 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
     uint32_t id = 0;
     LFS_TRY(lfs_locate(p->source, kind, source_base, name, p->arena, from, err));
     *base = LFS_NO_BASE;
-    if (in_target(p, from, kind))
-        return 0;
+    if (in_target(p, from, kind) || same_base(p, source_base)) {
+        struct stat st; /* it may have been cleaned away since */
+        *base = in_target(p, from, kind) ? LFS_NO_BASE : source_base;
+        return lfs_location_stat(p->dataset, from, &st, err);
+    }
     if (p->mode != LFS_PLACE_GRAFT) {
         char *own = join(p->arena, p->target->dir, kind_directory[kind]);
         if (!own)
@@ -392,6 +405,8 @@ static errint_t keep_deletions(struct lfs_placer *p, const LanceFragment *f, con
 errint_t lfs_place_kept_base(struct lfs_placer *p, struct lfs_error *err) {
     const LanceManifest *m = p->source->manifest.message;
     char *storage;
+    if (strcmp(p->source->dir, p->target->dir) == 0)
+        return 0; /* a version of the target itself */
     LFS_TRY(make_storage(p, &storage, err));
     char *deletions = join(p->arena, storage, "_deletions"), *versions = join(p->arena, storage, "_versions");
     struct lfs_location manifest = {true, join(p->arena, p->source->dir, "_versions"), p->source->file_name};

@@ -2,6 +2,7 @@
 #include "format/vector.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/cleanup.h"
@@ -123,4 +124,44 @@ errint_t lfs_vector_parse(struct lfs_vector *vector, const char *text, const cha
 void lfs_vector_print(const struct lfs_vector *vector, struct lfs_buf *out) {
     for (size_t i = 0; i < vector->count; i++)
         lfs_buf_printf(out, "%s%s:%" PRIu64, i ? "," : "", vector->entries[i].line, vector->entries[i].version);
+}
+
+/* One "<line>:<version>" of a list. Moves *text on; false at the end. A malformed entry has an empty line. */
+static bool next_pick(const char **text, char line[65], uint64_t *version) {
+    const char *p = *text;
+    if (!*p)
+        return false;
+    size_t length = strcspn(p, ",");
+    const char *colon = memchr(p, ':', length);
+    line[0] = 0;
+    if (colon && is_line(p, (size_t)(colon - p))) {
+        memcpy(line, p, (size_t)(colon - p));
+        line[colon - p] = 0;
+        *version = strtoull(colon + 1, NULL, 10);
+    }
+    *text = p + length + (p[length] == ',');
+    return true;
+}
+
+bool lfs_picked_has(const char *picked, const char *line, uint64_t version) {
+    char found[65];
+    uint64_t number = 0;
+    while (next_pick(&picked, found, &number))
+        if (number == version && strcmp(found, line) == 0)
+            return true;
+    return false;
+}
+
+void lfs_picked_join(struct lfs_buf *out, const char *picked, const struct lfs_vector *vector) {
+    char line[65];
+    uint64_t number = 0;
+    while (next_pick(&picked, line, &number)) {
+        if (!line[0] || lfs_vector_get(vector, line) >= number)
+            continue;
+        lfs_buf_add(out, "", 1); /* as a string for a moment */
+        bool there = !out->failed && lfs_picked_has((const char *)out->data, line, number);
+        out->length -= !out->failed;
+        if (!there)
+            lfs_buf_printf(out, "%s%s:%" PRIu64, out->length ? "," : "", line, number);
+    }
 }

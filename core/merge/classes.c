@@ -60,6 +60,16 @@ static bool has_new_fragments(const struct lfs_version *base, const struct lfs_v
     return false;
 }
 
+static errint_t add_update(struct lfs_row_classes *out, const LanceTransaction *t, roaring_bitmap_t **rows,
+                           struct lfs_error *err) {
+    struct lfs_row_update *update = calloc(1, sizeof *update);
+    if (!update)
+        return lfs_fail_nomem(err);
+    *update = (struct lfs_row_update){t && t->uuid ? t->uuid : NULL, LFS_STEAL_PTR(*rows), out->updates};
+    out->updates = update;
+    return 0;
+}
+
 static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_step *step,
                           const struct lfs_row_question *q, roaring_bitmap_t *seen, struct lfs_row_classes *out,
                           struct lfs_error *err) {
@@ -82,7 +92,19 @@ static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_
         roaring_bitmap_or_inplace(out->rewritten, gone);
     else if (kind == KIND_REPLACE)
         out->replaced = true;
+    else
+        return add_update(out, step->after->manifest.transaction, &gone, err);
     return 0;
+}
+
+/* Did that side never hold the fragment? (A pick's base is a state of another branch.) Then it did nothing to its rows. */
+static bool never_held(const struct lfs_history *history, const struct lfs_version *tip, const char *path) {
+    if (!history->complete || lfs_match_find(tip->manifest.message, path))
+        return false;
+    for (size_t i = 0; i < history->count; i++)
+        if (!history->steps[i].is_merge && lfs_match_find(history->steps[i].before->manifest.message, path))
+            return false;
+    return true;
 }
 
 /* Rows that a compaction took along went away later, from where it put them. If nothing but deletes can have done that
@@ -102,7 +124,7 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
                            const struct lfs_row_question *q, struct lfs_row_classes *out, struct lfs_error *err) {
     const struct lfs_history *history;
     AUTO_BITMAP *seen = roaring_bitmap_create();
-    *out = (struct lfs_row_classes){roaring_bitmap_create(), roaring_bitmap_create(), false, false};
+    *out = (struct lfs_row_classes){.deleted = roaring_bitmap_create(), .rewritten = roaring_bitmap_create()};
     if (!seen || !out->deleted || !out->rewritten)
         return lfs_fail_nomem(err);
     LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
@@ -113,7 +135,8 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
     if (roaring_bitmap_is_subset(q->rows, seen))
         return 0;
     /* Rows that no transaction at hand explains: on a side without new fragments they can only have been deleted. */
-    if (has_new_fragments(input->base, side == LFS_OURS ? input->ours : input->theirs)) {
+    const struct lfs_version *tip = side == LFS_OURS ? input->ours : input->theirs;
+    if (has_new_fragments(input->base, tip) && !never_held(history, tip, q->path)) {
         out->unknown = true;
     } else {
         AUTO_BITMAP *rest = roaring_bitmap_andnot(q->rows, seen);
@@ -124,7 +147,20 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
     return 0;
 }
 
+const char *lfs_row_update_of(const struct lfs_row_classes *classes, uint32_t row) {
+    for (const struct lfs_row_update *u = classes->updates; u; u = u->next)
+        if (roaring_bitmap_contains(u->rows, row))
+            return u->transaction;
+    return NULL;
+}
+
 void lfs_row_classes_free(struct lfs_row_classes *classes) {
+    for (struct lfs_row_update *u = classes->updates, *next; u; u = next) {
+        next = u->next;
+        roaring_bitmap_free(u->rows);
+        free(u);
+    }
+    classes->updates = NULL;
     free_bitmap(&classes->deleted);
     free_bitmap(&classes->rewritten);
     classes->deleted = classes->rewritten = NULL;

@@ -30,7 +30,13 @@ static const char *row_fate(const struct lfs_row_classes *c, uint32_t row) {
     return roaring_bitmap_contains(c->deleted, row) ? "deleted" : "updated";
 }
 
-/* Two deletes agree, everything else does not. */
+/* Did one and the same commit update the row on both sides? Then its replacement is one and the same, too. */
+static bool same_update(const struct lfs_row_classes *ours, const struct lfs_row_classes *theirs, uint32_t row) {
+    const char *a = lfs_row_update_of(ours, row), *b = lfs_row_update_of(theirs, row);
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* Two deletes agree, and one update on both sides; everything else does not. */
 static errint_t report_rows(struct decision *d, const roaring_bitmap_t *both, const struct lfs_row_classes *ours,
                             const struct lfs_row_classes *theirs) {
     roaring_uint32_iterator_t *it = roaring_create_iterator(both);
@@ -38,7 +44,7 @@ static errint_t report_rows(struct decision *d, const roaring_bitmap_t *both, co
     for (; result == 0 && it->has_value; roaring_advance_uint32_iterator(it)) {
         uint32_t row = it->current_value;
         const char *our_fate = row_fate(ours, row), *their_fate = row_fate(theirs, row);
-        if (our_fate[0] == 'd' && their_fate[0] == 'd')
+        if ((our_fate[0] == 'd' && their_fate[0] == 'd') || same_update(ours, theirs, row))
             continue;
         struct lfs_conflict c = {"", "", "live", our_fate, their_fate};
         if (d->plan->n_conflicts < LFS_CONFLICTS_NAMED_MAX) {

@@ -13,6 +13,7 @@
 
 #include "format/manifest.h"
 #include "format/names.h"
+#include "format/ref.h"
 #include "util/arena.h"
 #include "util/error.h"
 
@@ -46,6 +47,11 @@ struct lfs_branch {
     size_t n_forks;
     struct timespec ref_mtime; /* of the ref file; of the root directory for main */
 };
+
+/* The number of a branch's first version: its parent's state under its parent's number; 1 for main. */
+static inline uint64_t lfs_branch_first(const struct lfs_branch *branch) {
+    return branch->n_forks ? branch->forks[branch->n_forks - 1].version : 1;
+}
 
 /* Every branch, main first, the rest sorted by name (bytes). A ref file that cannot be read or parsed is left out, and
  * logged once; `n_bad` (may be NULL) counts them. */

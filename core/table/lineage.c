@@ -64,29 +64,34 @@ errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_vers
 }
 
 /* A line whose branch is gone: its ref file was kept beside its bases. */
-static errint_t read_kept_branch(const struct lfs_lines *lines, const char *line, struct lfs_branch *out,
-                                 struct lfs_error *err) {
+errint_t lfs_lines_any_branch(const struct lfs_lines *lines, const char *line, struct lfs_branch *out,
+                              struct lfs_error *err) {
     LFS_AUTO_BUF json = {0};
     struct lfs_branch_ref ref;
+    const struct lfs_branch *branch = lfs_lines_branch(lines, line);
     char *path = lfs_sprintf(lines->arena, "_lancefs/lines/%s/" LFS_KEPT_REF, line);
     if (!path)
         return lfs_fail_nomem(err);
-    LFS_TRY(lfs_read_file(lfs_dataset_root_fd(lines->dataset), path, LFS_REF_BYTES_MAX, &json, NULL, err));
+    if (branch) {
+        *out = *branch;
+        return 0;
+    }
+    errint_t result = lfs_read_file(lfs_dataset_root_fd(lines->dataset), path, LFS_REF_BYTES_MAX, &json, NULL, err);
+    if (result == -ENOENT)
+        return lfs_fail(err, LFS_E_NO_BASE, "the branch of line %s is gone, and nothing was kept of it", line);
+    LFS_TRY(result);
     LFS_TRY(lfs_branch_ref_decode(json.data, json.length, lines->arena, path, &ref, err));
-    *out = (struct lfs_branch){.name = line, .uuid = line, .forks = ref.forks, .n_forks = ref.n_forks};
-    return 0;
+    char *name = lfs_strdup(lines->arena, line);
+    *out = (struct lfs_branch){.name = name, .uuid = name, .dir = "", .forks = ref.forks, .n_forks = ref.n_forks};
+    return name ? 0 : lfs_fail_nomem(err);
 }
 
 /* The vector of a state that is only known by line and number. */
 static errint_t candidate_vector(const struct lfs_lines *lines, struct lfs_base *base, struct lfs_error *err) {
-    struct lfs_branch kept;
-    const struct lfs_branch *branch = lfs_lines_branch(lines, base->line);
-    if (!branch) {
-        LFS_TRY(read_kept_branch(lines, base->line, &kept, err));
-        branch = &kept;
-    }
+    struct lfs_branch branch;
+    LFS_TRY(lfs_lines_any_branch(lines, base->line, &branch, err));
     lfs_vector_init(&base->vector, lines->arena);
-    return lfs_state_vector(branch, base->version, &base->vector, err);
+    return lfs_state_vector(&branch, base->version, &base->vector, err);
 }
 
 /* Read what can be read of the candidates; one that is gone keeps version NULL. */
@@ -186,7 +191,8 @@ static errint_t add_step(const struct lfs_lines *lines, struct lfs_history *h, c
         lfs_version_release(step.after);
         return result;
     }
-    step.is_merge = lfs_transaction_property(step.after->manifest.transaction, LFS_PROPERTY_SOURCE_LINE) != NULL;
+    const char *operation = lfs_transaction_property(step.after->manifest.transaction, LFS_PROPERTY_OPERATION);
+    step.is_merge = operation && (strcmp(operation, "merge") == 0 || strcmp(operation, "cherry-pick") == 0);
     h->steps[h->count++] = step;
     return 0;
 }
@@ -194,24 +200,28 @@ static errint_t add_step(const struct lfs_lines *lines, struct lfs_history *h, c
 static errint_t read_branch(const struct lfs_lines *lines, const struct lfs_branch *branch, size_t depth, uint64_t tip,
                             struct lfs_history *h, struct lfs_error *err);
 
-/* Before the step of a merge come the commits that it brought, as they were made: they tell deletes from updates. */
+/* Before the step of a merge come the commits that it brought, as they were made: they tell deletes from updates. A
+ * pick brought one. */
 static errint_t read_merged(const struct lfs_lines *lines, const struct lfs_version *merge, struct lfs_history *h,
                             struct lfs_error *err) {
-    const char *line = lfs_transaction_property(merge->manifest.transaction, LFS_PROPERTY_SOURCE_LINE);
-    const char *version = lfs_transaction_property(merge->manifest.transaction, LFS_PROPERTY_SOURCE_VERSION);
-    struct lfs_branch kept;
-    if (!line || !version || h->depth >= LFS_BRANCH_DEPTH_MAX)
+    const LanceTransaction *t = merge->manifest.transaction;
+    const char *operation = lfs_transaction_property(t, LFS_PROPERTY_OPERATION);
+    const char *line = lfs_transaction_property(t, LFS_PROPERTY_SOURCE_LINE);
+    const char *version = lfs_transaction_property(t, LFS_PROPERTY_SOURCE_VERSION);
+    struct lfs_branch branch;
+    if (!operation || !line || !version || h->depth >= LFS_BRANCH_DEPTH_MAX)
         return 0;
-    const struct lfs_branch *branch = lfs_lines_branch(lines, line);
-    if (!branch) {
-        if (read_kept_branch(lines, line, &kept, NULL) < 0) {
-            h->complete = false; /* the merge's own step must do */
-            return 0;
-        }
-        branch = &kept;
+    uint64_t number = strtoull(version, NULL, 10);
+    if (strcmp(operation, "cherry-pick") == 0)
+        return add_step(lines, h, line, number, err);
+    if (strcmp(operation, "merge") != 0)
+        return 0;
+    if (lfs_lines_any_branch(lines, line, &branch, NULL) < 0) {
+        h->complete = false; /* the merge's own step must do */
+        return 0;
     }
     h->depth++;
-    errint_t result = read_branch(lines, branch, branch->n_forks, strtoull(version, NULL, 10), h, err);
+    errint_t result = read_branch(lines, &branch, branch.n_forks, number, h, err);
     h->depth--;
     return result;
 }

@@ -10,7 +10,10 @@
 #include "format/vector.h"
 #include "table/dataset.h"
 
-/* Transaction properties of a merge, by which its source is found again. */
+/* Transaction properties of ours: what was done ("merge", "cherry-pick", ...), and the source, by which it is found
+ * again. */
+#define LFS_PROPERTY_OPERATION "lancefs.op"
+#define LFS_PROPERTY_UNDONE "lancefs.undone" /* of an undo: the versions of the merges that it took back */
 #define LFS_PROPERTY_SOURCE_LINE "lancefs.source.line"
 #define LFS_PROPERTY_SOURCE_VERSION "lancefs.source.version"
 
@@ -30,6 +33,11 @@ struct lfs_lines {
 errint_t lfs_lines_read(struct lfs_dataset *ds, struct lfs_arena *arena, struct lfs_lines *out, struct lfs_error *err);
 /* The branch that is this line today, or NULL (deleted since). */
 const struct lfs_branch *lfs_lines_branch(const struct lfs_lines *lines, const char *line);
+
+/* The same, or what was kept of a branch that is gone: name (the line's), forks and uuid, no directory.
+ * LFS_E_NO_BASE when nothing was. */
+errint_t lfs_lines_any_branch(const struct lfs_lines *lines, const char *line, struct lfs_branch *out,
+                              struct lfs_error *err);
 
 /* A version of a line: from its branch's directory, else from its line storage. LFS_E_NO_BASE when both lack it. */
 errint_t lfs_lines_version(const struct lfs_lines *lines, const char *line, uint64_t number, struct lfs_version **out,

@@ -27,7 +27,7 @@ static char *next_word(const char **line, struct lfs_arena *arena, bool *bad) {
     return *bad ? NULL : word;
 }
 
-static errint_t parse_number(const char *text, const char *what, uint64_t *out, struct lfs_error *err) {
+errint_t lfs_command_number(const char *text, const char *what, uint64_t *out, struct lfs_error *err) {
     uint64_t n = 0;
     size_t i = 0;
     for (; text[i] >= '0' && text[i] <= '9'; i++)
@@ -79,7 +79,7 @@ static errint_t add_property(const char *key, const char *value, struct lfs_aren
 
 static bool is_later(const char *key) {
     static const char *const later[] = {"strategy", "rows", "columns", "schema", "config", "indexes", "base",
-                                        "only", "fieldids", "steps", "from", "older-than", NULL};
+                                        "only",  "fieldids", "from", "older-than", NULL};
     return pick(key, later) >= 0;
 }
 
@@ -89,7 +89,11 @@ static errint_t set_option(const char *key, const char *value, struct lfs_arena 
         return set_choice(key, value, c, err);
     if (strcmp(key, "expect") == 0) {
         c->has_expect = true;
-        return parse_number(value, "expect", &c->expect, err);
+        return lfs_command_number(value, "expect", &c->expect, err);
+    }
+    if (strcmp(key, "steps") == 0) {
+        LFS_TRY(lfs_command_number(value, "steps", &c->steps, err));
+        return c->steps ? 0 : lfs_fail(err, LFS_E_USAGE, "steps=0 undoes nothing");
     }
     if (strcmp(key, "message") == 0) {
         c->message = value;
@@ -112,7 +116,11 @@ static errint_t take_word(char *word, struct lfs_arena *arena, struct lfs_comman
         c->dry_run = true;
         return 0;
     }
-    if (strcmp(word, "replay") == 0 || strcmp(word, "squash") == 0)
+    if (strcmp(word, "squash") == 0) {
+        c->squash = true;
+        return 0;
+    }
+    if (strcmp(word, "replay") == 0)
         return lfs_fail(err, LFS_E_UNSUPPORTED, "%s is not there yet", word);
     if (word[0] == '-')
         return lfs_fail(err, LFS_E_USAGE, "there is no option %s; a branch of that name is written after --", word);
@@ -122,7 +130,7 @@ static errint_t take_word(char *word, struct lfs_arena *arena, struct lfs_comman
 
 errint_t lfs_command_parse(const char *line, struct lfs_arena *arena, struct lfs_command *out, struct lfs_error *err) {
     bool bad, only_refs = false;
-    *out = (struct lfs_command){0};
+    *out = (struct lfs_command){.steps = 1};
     if (line[strspn(line, " \t\r")] == '#')
         return lfs_fail(err, LFS_E_USAGE, "a line that begins with # is no command");
     out->words = LFS_NEW_ARRAY(arena, const char *, strlen(line) / 2 + 2);
@@ -146,7 +154,7 @@ errint_t lfs_ref_parse(const char *word, struct lfs_arena *arena, struct lfs_ref
     if (!out->literal)
         return lfs_fail_nomem(err);
     if (at) {
-        LFS_TRY(parse_number(at + 1, word, &out->version, err));
+        LFS_TRY(lfs_command_number(at + 1, word, &out->version, err));
         if (out->version == 0)
             return lfs_fail(err, LFS_E_NOT_FOUND, "%s: versions begin with 1", word);
     }

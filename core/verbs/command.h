@@ -18,7 +18,8 @@ struct lfs_command {
     bool has_mode;
     enum lfs_placing mode;
     enum lfs_ff ff;
-    bool dry_run;
+    bool dry_run, squash;
+    uint64_t steps; /* 1 when not given */
     bool has_expect;
     uint64_t expect;
     const char *message; /* NULL when not given */
@@ -29,6 +30,8 @@ struct lfs_command {
 /* LFS_E_USAGE names the word that is off; LFS_E_UNSUPPORTED one that is known but not done yet. Words are separated by
  * blanks; double quotes hold blanks together; after "--" everything is a ref. */
 errint_t lfs_command_parse(const char *line, struct lfs_arena *arena, struct lfs_command *out, struct lfs_error *err);
+
+errint_t lfs_command_number(const char *text, const char *what, uint64_t *out, struct lfs_error *err);
 
 /* "feature", "tree/feature", "feature@7" -> name and version (0: the tip). Names are not looked up. */
 struct lfs_ref_words {

@@ -64,6 +64,9 @@ errint_t lfs_read_deletions(const struct lfs_lines *lines, const struct lfs_vers
 static errint_t deletions(void *context, const struct lfs_version *version, const LanceFragment *fragment,
                           roaring_bitmap_t **out, struct lfs_error *err) {
     const struct lfs_reader *r = context;
+    for (size_t i = 0; i < r->n_virtual; i++)
+        if (version == &r->virtual_versions[i]->version)
+            return lfs_virtual_deletions(r->virtual_versions[i], fragment, &r->reader, out, err);
     return lfs_read_deletions(r->lines, version, fragment, out, err);
 }
 
@@ -72,16 +75,21 @@ static errint_t history(void *context, enum lfs_side side, const struct lfs_hist
     size_t i = side == LFS_THEIRS;
     const struct lfs_state *state = i ? r->theirs : r->ours;
     if (!r->has_history[i])
-        LFS_TRY(lfs_history_read(r->lines, &state->branch, state->version->number, r->base, &r->history[i], err));
+        LFS_TRY(lfs_history_read(r->lines, &state->branch, state->version->number, &r->since[i], &r->history[i], err));
     r->has_history[i] = true;
     *out = &r->history[i];
     return 0;
 }
 
-void lfs_reader_init(struct lfs_reader *out, const struct lfs_lines *lines, const struct lfs_state *ours,
-                     const struct lfs_state *theirs, const struct lfs_vector *base) {
-    *out = (struct lfs_reader){.lines = lines, .ours = ours, .theirs = theirs, .base = base};
+errint_t lfs_reader_init(struct lfs_reader *out, const struct lfs_lines *lines, const struct lfs_state *ours,
+                         const struct lfs_state *theirs, const struct lfs_vector *ours_vector,
+                         const struct lfs_vector *base_vector, struct lfs_error *err) {
+    *out = (struct lfs_reader){.lines = lines, .ours = ours, .theirs = theirs};
     out->reader = (struct lfs_merge_reader){out, deletions, history};
+    for (size_t i = 0; i < 2; i++)
+        lfs_vector_init(&out->since[i], lines->arena);
+    LFS_TRY(lfs_vector_meet(ours_vector, base_vector, &out->since[0], err));
+    return lfs_vector_join(&out->since[1], base_vector, err);
 }
 
 void lfs_reader_release(struct lfs_reader *reader) {

@@ -4,20 +4,25 @@
 #define LFS_VERBS_READER_H
 
 #include "merge/merge3.h"
+#include "merge/virtual.h"
 #include "verbs/verb.h"
 
 struct lfs_reader {
     struct lfs_merge_reader reader;
     const struct lfs_lines *lines;
     const struct lfs_state *ours, *theirs;
-    const struct lfs_vector *base;
+    struct lfs_vector since[2];    /* ours, theirs: where each history begins */
+    const struct lfs_virtual *const *virtual_versions; /* states that no file holds; may be NULL */
+    size_t n_virtual;
     struct lfs_history history[2]; /* ours, theirs */
     bool has_history[2];
 };
 
-/* Everything is borrowed; `out` must not move afterwards. */
-void lfs_reader_init(struct lfs_reader *out, const struct lfs_lines *lines, const struct lfs_state *ours,
-                     const struct lfs_state *theirs, const struct lfs_vector *base);
+/* Everything is borrowed; `out` must not move afterwards. `ours_vector` and `base_vector`: what the two states hold; the
+ * history of ours begins where they part, that of theirs at the base. */
+errint_t lfs_reader_init(struct lfs_reader *out, const struct lfs_lines *lines, const struct lfs_state *ours,
+                         const struct lfs_state *theirs, const struct lfs_vector *ours_vector,
+                         const struct lfs_vector *base_vector, struct lfs_error *err);
 void lfs_reader_release(struct lfs_reader *reader);
 
 /* The deletion vector of a fragment: from where its manifest says, else from its line's storage, where every merge keeps

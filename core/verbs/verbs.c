@@ -25,9 +25,31 @@ static const struct verb verbs[] = {
      "#\n"
      "# Options: mode=graft|link|copy  ff=auto|only|never  expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"
      "# The write fails with an error number when the merge does; the answer can be read here.\n"},
+    {".cherry-pick", lfs_verb_cherry_pick,
+     "# .cherry-pick: REF[..REF] [options]\n"
+     "# write a commit here to apply just what it changed to this branch\n"
+     "#\n"
+     "#   echo feature@5 > .cherry-pick            the fifth version of feature, against the fourth\n"
+     "#   echo 'feature@3..5 squash' > .cherry-pick    a range, both ends included, as one version\n"
+     "#\n"
+     "# Options: mode=graft|link|copy  expect=VERSION  message=\"...\"  property.KEY=VALUE  squash  dry-run\n"},
+    {".revert", lfs_verb_revert,
+     "# .revert: VERSION [options]\n"
+     "# write a version of this branch here to take back what it changed; later commits stay\n"
+     "#\n"
+     "#   echo 7 > .revert\n"
+     "#\n"
+     "# Options: expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"},
+    {".undo", lfs_verb_undo,
+     "# .undo: [steps=N] [options]\n"
+     "# takes back this branch's last merge (or its last N), so that it can be made again\n"
+     "#\n"
+     "#   echo steps=1 > .undo\n"
+     "#\n"
+     "# Options: expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"},
 };
 
-const char *const lfs_branch_control_files[] = {".merge", NULL};
+const char *const lfs_branch_control_files[] = {".merge", ".cherry-pick", ".revert", ".undo", NULL};
 const char *const lfs_root_control_files[] = {".merge", NULL};
 
 static const struct verb *find(const char *file) {

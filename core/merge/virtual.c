@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge/virtual.h"
+
+#include <string.h>
+
+#include "util/cleanup.h"
+
+struct lfs_virtual_vector {
+    const LanceFragment *fragment;      /* of the virtual manifest */
+    const struct lfs_version *version;  /* the vector is that of `record` there ... */
+    const LanceFragment *record;
+    const roaring_bitmap_t *deleted;    /* ... or this one, which the plan owns */
+};
+
+/* A deletion file that stands for "ask the virtual version": it equals no real one, and another virtual one only if it
+ * is the same plan's. */
+static LanceDeletionFile *marker(struct lfs_arena *arena, uint64_t n_deleted, const void *identity) {
+    LanceDeletionFile *d = LFS_NEW(arena, LanceDeletionFile);
+    if (!d)
+        return NULL;
+    lance__table__deletion_file__init(d);
+    d->has_id = d->has_read_version = d->has_num_deleted_rows = true;
+    d->id = (uint64_t)(uintptr_t)identity;
+    d->read_version = UINT64_MAX;
+    d->num_deleted_rows = n_deleted;
+    return d;
+}
+
+static errint_t add_fragment(struct lfs_virtual *out, const struct lfs_plan_fragment *from, const struct lfs_version *ours,
+                             const struct lfs_version *theirs, struct lfs_arena *arena, LanceFragment **slot,
+                             struct lfs_error *err) {
+    struct lfs_virtual_vector *v = &out->vectors[out->n_vectors++];
+    LanceFragment *f = lfs_memdup(arena, from->record, sizeof *f);
+    if (!f)
+        return lfs_fail_nomem(err);
+    f->has_id = true;
+    f->id = from->id;
+    *slot = f;
+    *v = (struct lfs_virtual_vector){.fragment = f, .version = from->is_theirs ? theirs : ours, .record = from->record};
+    if (from->deletion == LFS_DELETION_THEIRS) { /* the file as it is: further comparisons know it by its record */
+        f->deletion_file = from->theirs->deletion_file;
+        v->version = theirs;
+        v->record = from->theirs;
+    } else if (from->deletion == LFS_DELETION_NEW) {
+        v->deleted = from->deleted;
+        f->deletion_file = from->n_deleted ? marker(arena, from->n_deleted, from) : NULL;
+        if (from->n_deleted && !f->deletion_file)
+            return lfs_fail_nomem(err);
+    }
+    return 0;
+}
+
+errint_t lfs_virtual_init(struct lfs_virtual *out, const struct lfs_plan *plan, const struct lfs_version *ours,
+                          const struct lfs_version *theirs, struct lfs_arena *arena, struct lfs_error *err) {
+    LanceManifest *m = lfs_memdup(arena, ours->manifest.message, sizeof *m);
+    *out = (struct lfs_virtual){.version = *ours};
+    out->vectors = LFS_NEW_ARRAY(arena, struct lfs_virtual_vector, plan->n_fragments + 1);
+    LanceFragment **list = LFS_NEW_ARRAY(arena, LanceFragment *, plan->n_fragments + 1);
+    if (!m || !list || !out->vectors)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < plan->n_fragments; i++)
+        LFS_TRY(add_fragment(out, &plan->fragments[i], ours, theirs, arena, &list[i], err));
+    m->fragments = list;
+    m->n_fragments = plan->n_fragments;
+    m->fields = plan->fields;
+    m->n_fields = plan->n_fields;
+    m->config = plan->config;
+    m->n_config = plan->n_config;
+    m->table_metadata = plan->table_metadata;
+    m->n_table_metadata = plan->n_table_metadata;
+    m->schema_metadata = plan->schema_metadata;
+    m->n_schema_metadata = plan->n_schema_metadata;
+    m->has_max_fragment_id = plan->has_max_fragment_id;
+    m->max_fragment_id = plan->max_fragment_id;
+    out->version.manifest.message = m;
+    out->version.manifest.transaction = NULL;
+    return 0;
+}
+
+errint_t lfs_virtual_deletions(const struct lfs_virtual *v, const LanceFragment *fragment,
+                               const struct lfs_merge_reader *reader, roaring_bitmap_t **out, struct lfs_error *err) {
+    for (size_t i = 0; i < v->n_vectors; i++) {
+        const struct lfs_virtual_vector *at = &v->vectors[i];
+        if (at->fragment != fragment)
+            continue;
+        if (!fragment->deletion_file || at->deleted) {
+            *out = at->deleted ? roaring_bitmap_copy(at->deleted) : roaring_bitmap_create();
+            return *out ? 0 : lfs_fail_nomem(err);
+        }
+        return reader->deletions(reader->context, at->version, at->record, out, err);
+    }
+    return lfs_fail(err, LFS_E_CORRUPT, "a fragment is asked for in a version that does not hold it");
+}

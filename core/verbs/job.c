@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/job.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "util/cleanup.h"
+#include "util/limits.h"
+#include "util/log.h"
+#include "verbs/answer.h"
+
+static void job_free(struct lfs_job *job) {
+    lfs_plan_release(&job->plan);
+    lfs_reader_release(&job->reader);
+    if (!job->n_virtual)
+        lfs_version_release(job->base.version);
+    lfs_version_release(job->target.version);
+    lfs_version_release(job->source.version);
+    for (size_t i = 0; i < job->held_plans.count; i++)
+        lfs_plan_release(job->held_plans.items[i]);
+    for (size_t i = 0; i < job->held_versions.count; i++)
+        lfs_version_release(job->held_versions.items[i]);
+}
+
+errint_t lfs_job_hold(struct lfs_job *job, struct lfs_version *version, struct lfs_error *err) {
+    if (lfs_list_add(&job->held_versions, job->arena, version))
+        return 0;
+    lfs_version_release(version);
+    return lfs_fail_nomem(err);
+}
+
+errint_t lfs_job_hold_plan(struct lfs_job *job, struct lfs_plan *plan, struct lfs_error *err) {
+    return lfs_list_add(&job->held_plans, job->arena, plan) ? 0 : lfs_fail_nomem(err);
+}
+
+static const char *picked_of(const struct lfs_version *v) {
+    const LanceManifest *m = v->manifest.message;
+    const char *text = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_PICKED);
+    return text ? text : "";
+}
+
+errint_t lfs_job_join_picked(struct lfs_job *job, struct lfs_error *err) {
+    LFS_AUTO_BUF text = {0};
+    lfs_picked_join(&text, picked_of(job->target.version), &job->vector);
+    lfs_picked_join(&text, picked_of(job->source.version), &job->vector);
+    lfs_buf_add(&text, "", 1);
+    LFS_TRY(lfs_buf_check(&text, err));
+    if (text.length > 1 || *picked_of(job->target.version))
+        job->picked = lfs_strdup(job->arena, (const char *)text.data);
+    return 0;
+}
+
+const char *lfs_job_label(const struct lfs_job *job, const char *name, uint64_t version) {
+    return lfs_sprintf(job->arena, "%s@%" PRIu64, name, version);
+}
+
+static const char *source_label(const struct lfs_job *job) {
+    if (job->source_label)
+        return job->source_label;
+    return job->source.version ? lfs_job_label(job, job->source.branch.name, job->source.version->number) : NULL;
+}
+
+static void answer_refs(struct lfs_job *job) {
+    struct lfs_buf *out = job->context->answer;
+    const char *source = source_label(job),
+               *target = lfs_job_label(job, job->target.branch.name, job->target.version->number);
+    if (source)
+        lfs_answer_text(out, "source", source);
+    lfs_answer_text(out, "target", target ? target : "");
+    if (job->n_virtual) {
+        lfs_answer_text(out, "base", job->base.line);
+    } else if (job->base.version) {
+        const struct lfs_branch *b = lfs_lines_branch(&job->context->lines, job->base.line);
+        const char *base = lfs_job_label(job, b ? b->name : job->base.line, job->base.version->number);
+        lfs_answer_text(out, "base", base ? base : "");
+    }
+}
+
+void lfs_job_say_unchanged(struct lfs_job *job, const char *result) {
+    lfs_answer_text(job->context->answer, "result", result);
+    answer_refs(job);
+}
+
+/* --- the plan --- */
+
+static errint_t resolve_target(struct lfs_job *job, const char *target, struct lfs_error *err) {
+    const struct lfs_command *c = job->context->command;
+    char *word = lfs_sprintf(job->arena, "tree/%s", target); /* a name could itself be read as "tree/..." */
+    if (!word)
+        return lfs_fail_nomem(err);
+    LFS_TRY(lfs_verb_state(job->context, word, &job->target, err));
+    if (c->has_expect && c->expect != job->target.version->number)
+        return lfs_fail(err, LFS_E_STALE, "%s is at version %" PRIu64 ", not at %" PRIu64 " as expected",
+                        job->target.branch.name, job->target.version->number, c->expect);
+    lfs_vector_init(&job->target_vector, job->arena);
+    lfs_vector_init(&job->vector, job->arena);
+    return lfs_state_vector(&job->target.branch, job->target.version, &job->target_vector, err);
+}
+
+static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
+    if (job->context->command->ff == LFS_FF_ONLY && !job->ours_is_base)
+        return lfs_fail(err, LFS_E_CONFLICT, "ff=only: %s has moved since %s left it, so this is no fast-forward",
+                        job->target.branch.name, job->source.branch.name);
+    LFS_TRY(lfs_reader_init(&job->reader, &job->context->lines, &job->target, &job->source, &job->target_vector,
+                            &job->base.vector, err));
+    job->reader.virtual_versions = job->virtual_versions;
+    job->reader.n_virtual = job->n_virtual;
+    struct lfs_merge_input input = {
+        .base = job->base.version,
+        .ours = job->target.version,
+        .theirs = job->source.version,
+        .ours_is_base = job->ours_is_base,
+        .ours_name = job->target.branch.name,
+        .theirs_name = job->source.branch.name,
+        .reader = &job->reader.reader,
+    };
+    return lfs_merge3(&input, job->arena, &job->plan, err);
+}
+
+static const char *outcome_word(const struct lfs_job *job) {
+    switch (job->plan.outcome) {
+    case LFS_OUTCOME_MERGED: return "merged";
+    case LFS_OUTCOME_FAST_FORWARD: return job->spec->is_merge && job->context->command->ff != LFS_FF_NEVER ? "fast-forward" : "merged";
+    case LFS_OUTCOME_EMPTY: return "empty-merge";
+    case LFS_OUTCOME_CONFLICT: return "conflict";
+    case LFS_OUTCOME_REFUSED: return "refused";
+    }
+    return "error";
+}
+
+static errint_t say_blocked(struct lfs_job *job, struct lfs_error *err) {
+    struct lfs_buf *out = job->context->answer;
+    lfs_answer_text(out, "result", outcome_word(job));
+    answer_refs(job);
+    if (job->plan.outcome == LFS_OUTCOME_REFUSED) {
+        lfs_answer_text(out, "reason", job->plan.refusal);
+        lfs_answer_plan(out, &job->plan);
+        return lfs_fail(err, LFS_E_UNSUPPORTED, "%s", job->plan.refusal);
+    }
+    lfs_answer_plan(out, &job->plan);
+    return lfs_fail(err, LFS_E_CONFLICT, "%zu conflicts", job->plan.n_conflicts);
+}
+
+/* --- the commit --- */
+
+/* Theirs' fragment ids -> ids on the target, as "1:6,2:7". */
+static errint_t fragment_map(const struct lfs_job *job, struct lfs_buf *out, struct lfs_error *err) {
+    for (size_t i = 0; i < job->plan.n_fragments; i++) {
+        const struct lfs_plan_fragment *f = &job->plan.fragments[i];
+        if (f->is_new && f->id != f->record->id)
+            lfs_buf_printf(out, "%s%" PRIu64 ":%" PRIu64, out->length ? "," : "", f->record->id, f->id);
+    }
+    lfs_buf_add(out, "", 1);
+    return lfs_buf_check(out, err);
+}
+
+static errint_t properties(const struct lfs_job *job, const char *map, struct lfs_property **out, size_t *n_out,
+                           struct lfs_error *err) {
+    const struct lfs_command *c = job->context->command;
+    struct lfs_property *list = LFS_NEW_ARRAY(job->arena, struct lfs_property, c->n_properties + 7);
+    size_t n = 0;
+    if (!list)
+        return lfs_fail_nomem(err);
+    list[n++] = (struct lfs_property){LFS_PROPERTY_OPERATION, job->spec->operation};
+    list[n++] = (struct lfs_property){"lancefs.source", source_label(job)};
+    list[n++] = (struct lfs_property){LFS_PROPERTY_SOURCE_LINE, job->source.branch.uuid};
+    list[n++] = (struct lfs_property){LFS_PROPERTY_SOURCE_VERSION,
+                                      lfs_sprintf(job->arena, "%" PRIu64, job->source.version->number)};
+    if (*map)
+        list[n++] = (struct lfs_property){"lancefs.map.fragments", map};
+    if (job->extra_property)
+        list[n++] = *job->extra_property;
+    if (c->message)
+        list[n++] = (struct lfs_property){"__lance_commit_message", c->message};
+    for (size_t i = 0; i < c->n_properties; i++)
+        list[n++] = c->properties[i];
+    *out = list;
+    *n_out = n;
+    return list[1].value && list[3].value ? 0 : lfs_fail_nomem(err);
+}
+
+static errint_t commit(struct lfs_job *job, struct lfs_commit_result *result, struct lfs_error *err) {
+    const struct lfs_verb_call *call = job->context->call;
+    const struct lfs_command *c = job->context->command;
+    LFS_AUTO_BUF map = {0};
+    struct lfs_property *list = NULL;
+    size_t n = 0;
+    LFS_TRY(fragment_map(job, &map, err));
+    LFS_TRY(properties(job, (const char *)map.data, &list, &n, err));
+    struct lfs_commit_request request = {
+        .dataset = call->dataset,
+        .target = &job->target.branch,
+        .source = &job->source.branch,
+        .target_tip = job->target.version,
+        .source_version = job->source.version,
+        .plan = &job->plan,
+        .vector = &job->vector,
+        .picked = job->picked,
+        .naming = job->target.naming,
+        .mode = c->has_mode ? c->mode : call->settings->mode,
+        .sync = call->settings->sync,
+        .properties = list,
+        .n_properties = n,
+        .cancel = call->cancel,
+    };
+    return lfs_commit_plan(&request, result, err);
+}
+
+static void say_committed(struct lfs_job *job, const struct lfs_commit_result *r) {
+    struct lfs_buf *out = job->context->answer;
+    lfs_answer_text(out, "result", outcome_word(job));
+    answer_refs(job);
+    lfs_answer_number(out, "version", r->version);
+    lfs_answer_text(out, "transaction", r->transaction);
+    if (r->copied_files) {
+        char *note = lfs_sprintf(job->arena, "%" PRIu64 " files could not be linked and were copied", r->copied_files);
+        lfs_list_add(&job->plan.notes, job->arena, note);
+    }
+    lfs_answer_plan(out, &job->plan);
+    const char *source = source_label(job);
+    lfs_log(LFS_LOG_INFO, "%s target=%s version=%" PRIu64 " source=%s result=%s", job->spec->operation,
+            job->target.branch.name, r->version, source ? source : "", outcome_word(job));
+}
+
+static void say_dry(struct lfs_job *job) {
+    struct lfs_buf *out = job->context->answer;
+    lfs_answer_text(out, "result", "dry-run");
+    lfs_answer_text(out, "would-be", outcome_word(job));
+    answer_refs(job);
+    lfs_answer_plan(out, &job->plan);
+}
+
+/* --- one try, and the next --- */
+
+static bool cancelled(const struct lfs_job *job) {
+    return job->context->call->cancel && atomic_load(job->context->call->cancel);
+}
+
+static errint_t try_once(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,
+                         void *argument, struct lfs_error *err) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    LFS_CLEANUP(job_free)
+    struct lfs_job job = {.context = context, .arena = arena, .spec = spec, .argument = argument};
+    struct lfs_commit_result result = {0};
+    if (!arena)
+        return lfs_fail_nomem(err);
+    LFS_TRY(resolve_target(&job, target, err));
+    int prepared = spec->prepare(&job, err);
+    if (prepared != LFS_PREPARED)
+        return prepared < 0 ? prepared : 0;
+    LFS_TRY(make_plan(&job, err));
+    if (cancelled(&job))
+        return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
+    if (job.plan.outcome == LFS_OUTCOME_CONFLICT || job.plan.outcome == LFS_OUTCOME_REFUSED)
+        return say_blocked(&job, err);
+    /* A fast-forward to the same content brings nothing, and the next one will find the same base: two branches that
+     * merge each other in turn come to rest. */
+    if (job.plan.outcome == LFS_OUTCOME_EMPTY && (spec->skips_empty || (spec->is_merge && job.ours_is_base))) {
+        lfs_job_say_unchanged(&job, "up-to-date");
+        return 0;
+    }
+    if (context->command->dry_run) {
+        say_dry(&job);
+        return 0;
+    }
+    LFS_TRY(commit(&job, &result, err));
+    say_committed(&job, &result);
+    return 0;
+}
+
+errint_t lfs_job_run(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,
+                     void *argument, struct lfs_error *err) {
+    for (unsigned i = 0; i < LFS_COMMIT_TRIES_MAX; i++) {
+        errint_t result = try_once(context, spec, target, argument, err);
+        if (result != -EEXIST)
+            return result;
+        if (context->command->has_expect)
+            break;
+    }
+    return lfs_fail(err, LFS_E_RACE, "other writers kept winning the race for the next version: try again");
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A job: one change to one branch, made of three states, planned against the branch's tip and committed; planned again
+ * on the new tip while other writers win the race. Every verb that moves a tip is such a job, told by its `prepare`.
+ */
+#ifndef LFS_VERBS_JOB_H
+#define LFS_VERBS_JOB_H
+
+#include "merge/merge3.h"
+#include "verbs/reader.h"
+#include "verbs/verb.h"
+
+struct lfs_job {
+    struct lfs_verb_context *context;
+    struct lfs_arena *arena; /* of this try */
+    const struct lfs_job_spec *spec;
+    void *argument; /* the verb's own */
+
+    struct lfs_state target; /* ours: the tip */
+    struct lfs_vector target_vector;
+
+    /* What prepare fills in. */
+    struct lfs_state source; /* theirs */
+    struct lfs_base base;    /* its version is released with the job, unless ... */
+    const struct lfs_virtual **virtual_versions; /* ... it is the last of these: states that no file holds */
+    size_t n_virtual;
+    bool ours_is_base;       /* the target has not moved since the base */
+    struct lfs_vector vector; /* what the result holds */
+    const char *picked;       /* lancefs.picked of the result; NULL: as it was */
+    const struct lfs_property *extra_property; /* of the transaction, or NULL */
+    const char *source_label; /* "feature@6"; NULL: from `source` */
+
+    struct lfs_reader reader;
+    struct lfs_plan plan;
+    struct lfs_list held_versions, held_plans;
+};
+
+enum lfs_prepared { LFS_PREPARED, LFS_NOTHING_TO_DO };
+
+struct lfs_job_spec {
+    const char *operation; /* lancefs.op */
+    bool is_merge;    /* can be a fast-forward */
+    bool skips_empty; /* a result that equals the tip is not worth a version */
+    /* The target's tip is resolved. Returns an enum lfs_prepared (for NOTHING_TO_DO the answer has been written), or a
+     * negative errno. */
+    int (*prepare)(struct lfs_job *job, struct lfs_error *err);
+};
+
+/* Run a job on the branch `target` (a name) and write the answer. */
+errint_t lfs_job_run(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,
+                     void *argument, struct lfs_error *err);
+
+/* Released with the job: versions that others point into, and plans whose bitmaps virtual states use. Taken over in
+ * every case. */
+errint_t lfs_job_hold(struct lfs_job *job, struct lfs_version *version, struct lfs_error *err);
+errint_t lfs_job_hold_plan(struct lfs_job *job, struct lfs_plan *plan, struct lfs_error *err);
+
+/* lancefs.picked of the result of a merge: that of both sides, without what its vector covers. */
+errint_t lfs_job_join_picked(struct lfs_job *job, struct lfs_error *err);
+
+/* The virtual base of several (criss-cross merges): what merging them gives. Takes the bases over. A conflict among
+ * them is LFS_E_UNSUPPORTED: a unit of unknown value is equal to nothing, and nobody guesses. */
+errint_t lfs_job_virtual_base(struct lfs_job *job, struct lfs_base *bases, size_t n_bases, struct lfs_error *err);
+
+/* "name@version" in the job's arena; NULL when memory is short. */
+const char *lfs_job_label(const struct lfs_job *job, const char *name, uint64_t version);
+
+/* result:, source:, target: and base: for a job that changes nothing. */
+void lfs_job_say_unchanged(struct lfs_job *job, const char *result);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cherry-pick REF[..REF]: what single commits changed, from the version before each to it (merge-semantics section 2). */
+#include <inttypes.h>
+#include <string.h>
+
+#include "util/cleanup.h"
+#include "verbs/answer.h"
+#include "verbs/job.h"
+
+/* Commits `first` to `last` of a branch; a job takes those from `first` to `last` as one. */
+struct range {
+    struct lfs_branch branch;
+    uint64_t first, last;
+};
+
+static const char *picked_by(const struct lfs_job *job) {
+    const LanceManifest *m = job->target.version->manifest.message;
+    const char *text = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_PICKED);
+    return text ? text : "";
+}
+
+static bool is_held(const struct lfs_job *job, const struct range *r, uint64_t version) {
+    return lfs_vector_get(&job->target_vector, r->branch.uuid) >= version ||
+           lfs_picked_has(picked_by(job), r->branch.uuid, version);
+}
+
+/* The target's picks, and these. */
+static errint_t add_picks(struct lfs_job *job, const struct range *r, struct lfs_error *err) {
+    LFS_AUTO_BUF text = {0};
+    lfs_buf_puts(&text, picked_by(job));
+    for (uint64_t v = r->first; v <= r->last; v++)
+        if (!is_held(job, r, v))
+            lfs_buf_printf(&text, "%s%s:%" PRIu64, text.length ? "," : "", r->branch.uuid, v);
+    lfs_buf_add(&text, "", 1);
+    LFS_TRY(lfs_buf_check(&text, err));
+    job->picked = lfs_strdup(job->arena, (const char *)text.data);
+    return job->picked ? 0 : lfs_fail_nomem(err);
+}
+
+static int prepare(struct lfs_job *job, struct lfs_error *err) {
+    const struct range *r = job->argument;
+    bool all_held = true;
+    job->source.branch = r->branch;
+    LFS_TRY(lfs_lines_version(&job->context->lines, r->branch.uuid, r->last, &job->source.version, err));
+    if (r->first < r->last)
+        job->source_label = lfs_sprintf(job->arena, "%s@%" PRIu64 "..%" PRIu64, r->branch.name, r->first, r->last);
+    for (uint64_t v = r->first; v <= r->last; v++)
+        all_held &= is_held(job, r, v);
+    if (all_held) {
+        lfs_job_say_unchanged(job, "up-to-date");
+        return LFS_NOTHING_TO_DO;
+    }
+    lfs_vector_init(&job->base.vector, job->arena);
+    job->base.line = r->branch.uuid;
+    LFS_TRY(lfs_lines_version(&job->context->lines, r->branch.uuid, r->first - 1, &job->base.version, err));
+    LFS_TRY(lfs_state_vector(&r->branch, job->base.version, &job->base.vector, err));
+    job->ours_is_base = false;
+    LFS_TRY(lfs_vector_join(&job->vector, &job->target_vector, err));
+    return add_picks(job, r, err) < 0 ? -ENOMEM : LFS_PREPARED;
+}
+
+static const struct lfs_job_spec spec = {.operation = "cherry-pick", .prepare = prepare};
+
+/* "feature@5", "feature@3..5", "feature@3..feature@5"; "feature" is its newest commit. */
+static errint_t parse_range(struct lfs_verb_context *context, const char *word, struct range *out,
+                            struct lfs_error *err) {
+    const char *dots = strstr(word, "..");
+    char *left = lfs_strndup(context->arena, word, dots ? (size_t)(dots - word) : strlen(word));
+    struct lfs_state state = {0};
+    struct lfs_ref_words first, last;
+    if (!left)
+        return lfs_fail_nomem(err);
+    LFS_TRY(lfs_ref_parse(left, context->arena, &first, err));
+    errint_t result = lfs_verb_state(context, left, &state, err);
+    if (result == 0) {
+        out->branch = state.branch;
+        out->first = out->last = state.version->number;
+        lfs_version_release(state.version);
+    }
+    if (result < 0 || !dots)
+        return result;
+    const char *right = dots + 2;
+    char *whole = strchr(right, '@') ? lfs_strdup(context->arena, right)
+                                     : lfs_sprintf(context->arena, "%s@%s", first.literal, right);
+    if (!whole)
+        return lfs_fail_nomem(err);
+    LFS_TRY(lfs_ref_parse(whole, context->arena, &last, err));
+    if (!first.version || !last.version || strcmp(first.stripped, last.stripped))
+        return lfs_fail(err, LFS_E_USAGE, "%s: a range is of one branch, as in feature@3..5", word);
+    out->last = last.version;
+    return out->first <= out->last ? 0 : lfs_fail(err, LFS_E_USAGE, "%s: the range ends before it begins", word);
+}
+
+static errint_t check_range(struct lfs_verb_context *context, const struct range *r, struct lfs_error *err) {
+    uint64_t tip;
+    enum lfs_naming naming;
+    uint64_t first = lfs_branch_first(&r->branch) + 1;
+    if (!*r->branch.uuid)
+        return lfs_fail(err, LFS_E_UNSUPPORTED, "branch %s has no identifier (it was made by an old Lance)", r->branch.name);
+    if (r->first < first)
+        return lfs_fail(err, LFS_E_USAGE, "version %" PRIu64 " begins %s and changes nothing: its commits begin with %" PRIu64,
+                        r->first, r->branch.name, first);
+    LFS_TRY(lfs_dataset_tip(context->call->dataset, r->branch.dir, &tip, &naming, err));
+    if (r->last > tip)
+        return lfs_fail(err, LFS_E_NOT_FOUND, "there is no version %" PRIu64 " of %s: its newest is %" PRIu64, r->last,
+                        r->branch.name, tip);
+    return 0;
+}
+
+errint_t lfs_verb_cherry_pick(struct lfs_verb_context *context, struct lfs_error *err) {
+    const struct lfs_command *c = context->command;
+    struct range r;
+    if (c->n_words != 1)
+        return lfs_fail(err, LFS_E_USAGE, "name one commit (feature@5) or range (feature@3..5)");
+    LFS_TRY(parse_range(context, c->words[0], &r, err));
+    LFS_TRY(check_range(context, &r, err));
+    if (r.first < r.last && !c->squash)
+        return lfs_fail(err, LFS_E_UNSUPPORTED,
+                        "a range as so many versions is not there yet: add squash for one version in all");
+    return lfs_job_run(context, &spec, context->call->branch, &r, err);
+}
