@@ -23,21 +23,37 @@ static errint_t map_files(const struct lfs_build *b, struct lfs_map *files, stru
     return 0;
 }
 
-static errint_t place_files(const struct lfs_build *b, const struct lfs_map *files, LanceFragment *f,
-                            struct lfs_error *err) {
-    LanceDataFile **list = LFS_NEW_ARRAY(b->arena, LanceDataFile *, f->n_files);
+/* A record of theirs becomes one of the target's: its file is placed, unless the target reaches it already. */
+static errint_t place_file(const struct lfs_build *b, const struct lfs_map *files, const LanceDataFile *theirs,
+                           LanceDataFile **out, struct lfs_error *err) {
+    const LanceDataFile *own = theirs->path ? lfs_map_get(files, theirs->path) : NULL;
+    LanceDataFile *file = lfs_memdup(b->arena, theirs, sizeof *file);
+    if (!file)
+        return lfs_fail_nomem(err);
+    *out = file;
+    if (!own)
+        return lfs_place_data_file(b->placer, file, err);
+    file->has_base_id = own->has_base_id;
+    file->base_id = own->base_id;
+    return 0;
+}
+
+static errint_t place_files(const struct lfs_build *b, const struct lfs_map *files,
+                            const struct lfs_plan_fragment *from, LanceFragment *f, struct lfs_error *err) {
+    size_t n = from->files ? from->n_files : f->n_files;
+    LanceDataFile **list = LFS_NEW_ARRAY(b->arena, LanceDataFile *, n + 1);
     if (!list)
         return lfs_fail_nomem(err);
-    for (size_t i = 0; i < f->n_files; i++) {
-        list[i] = f->files[i]->path ? lfs_map_get(files, f->files[i]->path) : NULL;
-        if (list[i])
-            continue;
-        list[i] = lfs_memdup(b->arena, f->files[i], sizeof *list[i]);
-        if (!list[i])
-            return lfs_fail_nomem(err);
-        LFS_TRY(lfs_place_data_file(b->placer, list[i], err));
+    for (size_t i = 0; i < n; i++) {
+        struct lfs_plan_file file = {from->files ? NULL : f->files[i], from->is_theirs};
+        if (from->files)
+            file = from->files[i];
+        list[i] = (LanceDataFile *)file.record; /* only packed from here on */
+        if (file.is_theirs)
+            LFS_TRY(place_file(b, files, file.record, &list[i], err));
     }
     f->files = list;
+    f->n_files = n;
     return 0;
 }
 
@@ -83,7 +99,7 @@ static errint_t place_deletions(const struct lfs_build *b, const struct lfs_plan
 
 static errint_t build_fragment(const struct lfs_build *b, const struct lfs_map *files,
                                const struct lfs_plan_fragment *from, LanceFragment **out, struct lfs_error *err) {
-    if (!from->is_theirs && from->deletion == LFS_DELETION_KEPT) {
+    if (!from->is_theirs && !from->files && from->deletion == LFS_DELETION_KEPT) {
         *out = (LanceFragment *)from->record; /* only packed from here on */
         return 0;
     }
@@ -92,8 +108,8 @@ static errint_t build_fragment(const struct lfs_build *b, const struct lfs_map *
         return lfs_fail_nomem(err);
     f->has_id = true;
     f->id = from->id;
-    if (from->is_theirs)
-        LFS_TRY(place_files(b, files, f, err));
+    if (from->is_theirs || from->files)
+        LFS_TRY(place_files(b, files, from, f, err));
     if (from->deletion == LFS_DELETION_THEIRS)
         LFS_TRY(place_deletions(b, from, f, err));
     else if (from->deletion == LFS_DELETION_NEW)
@@ -167,12 +183,44 @@ static bool has_field(const LanceManifest *m, int32_t id) {
     return false;
 }
 
-/* Ours' list without the indexes on fields that the result's schema has no more. */
+/* Fragments whose data the index was not built from leave its coverage. */
+static errint_t cut_coverage(const struct lfs_build *b, LanceIndex **index, struct lfs_error *err) {
+    const struct lfs_list *cuts = &b->request->plan->index_cuts;
+    roaring_bitmap_t *covered = NULL;
+    for (size_t i = 0; i < cuts->count; i++) {
+        const struct lfs_index_cut *cut = cuts->items[i];
+        for (size_t k = 0; k < (*index)->n_fields; k++) {
+            if ((*index)->fields[k] != cut->field || !(*index)->has_fragment_bitmap)
+                continue;
+            if (!covered)
+                covered = roaring_bitmap_portable_deserialize_safe((const char *)(*index)->fragment_bitmap.data,
+                                                                   (*index)->fragment_bitmap.len);
+            if (!covered)
+                return lfs_fail(err, LFS_E_CORRUPT, "the coverage of index %s cannot be read",
+                                (*index)->name ? (*index)->name : "");
+            roaring_bitmap_remove(covered, (uint32_t)cut->fragment);
+        }
+    }
+    if (!covered)
+        return 0;
+    LanceIndex *copy = lfs_memdup(b->arena, *index, sizeof *copy);
+    size_t size = roaring_bitmap_portable_size_in_bytes(covered);
+    uint8_t *bytes = lfs_alloc(b->arena, size);
+    if (copy && bytes) {
+        roaring_bitmap_portable_serialize(covered, (char *)bytes);
+        copy->fragment_bitmap = (ProtobufCBinaryData){size, bytes};
+        *index = copy;
+    }
+    roaring_bitmap_free(covered);
+    return copy && bytes ? 0 : lfs_fail_nomem(err);
+}
+
+/* Ours' list without the indexes on fields that the result's schema has no more, coverage cut where data was replaced. */
 static errint_t keep_indices(const struct lfs_build *b, const LanceManifest *next, LanceIndexSection **out,
                              struct lfs_error *err) {
     LanceIndexSection *ours = b->request->target_tip->manifest.indices;
     *out = ours;
-    if (!ours || !b->request->plan->schema_changed)
+    if (!ours || (!b->request->plan->schema_changed && !b->request->plan->index_cuts.count))
         return 0;
     LanceIndexSection *section = lfs_memdup(b->arena, ours, sizeof *section);
     LanceIndex **list = LFS_NEW_ARRAY(b->arena, LanceIndex *, ours->n_indices + 1);
@@ -184,8 +232,10 @@ static errint_t keep_indices(const struct lfs_build *b, const LanceManifest *nex
         bool valid = true;
         for (size_t k = 0; k < ours->indices[i]->n_fields; k++)
             valid &= has_field(next, ours->indices[i]->fields[k]);
-        if (valid)
-            list[section->n_indices++] = ours->indices[i];
+        if (!valid)
+            continue;
+        list[section->n_indices] = ours->indices[i];
+        LFS_TRY(cut_coverage(b, &list[section->n_indices++], err));
     }
     *out = section;
     return 0;

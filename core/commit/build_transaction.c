@@ -61,6 +61,19 @@ static errint_t say_merge(const struct lfs_build *b, const LanceManifest *next, 
     return 0;
 }
 
+/* Only the schema changed: columns dropped, renamed, or with other attributes. */
+static errint_t say_project(const struct lfs_build *b, const LanceManifest *next, LanceTransaction *t,
+                            struct lfs_error *err) {
+    Lance__Table__Project *op = NEW_MESSAGE(b->arena, Lance__Table__Project, lance__table__project__init);
+    if (!op)
+        return lfs_fail_nomem(err);
+    op->schema = next->fields;
+    op->n_schema = next->n_fields;
+    t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_PROJECT;
+    t->project = op;
+    return 0;
+}
+
 static errint_t say_append(const struct lfs_build *b, const LanceManifest *next, LanceTransaction *t,
                            struct lfs_error *err) {
     Lance__Table__Append *op = NEW_MESSAGE(b->arena, Lance__Table__Append, lance__table__append__init);
@@ -197,7 +210,7 @@ errint_t lfs_build_transaction(const struct lfs_build *b, const struct lfs_manif
     LFS_TRY(add_properties(b, t, err));
     bool adds = plan->fragments_added > 0, takes = plan->fragments_changed_count + plan->fragments_removed > 0;
     if (plan->schema_changed)
-        return say_merge(b, next->message, t, err);
+        return plan->fragments_changed ? say_merge(b, next->message, t, err) : say_project(b, next->message, t, err);
     if (adds && takes)
         return say_update(b, next->message, t, err);
     if (adds)

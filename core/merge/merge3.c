@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "merge/classes.h"
+#include "merge/columns.h"
+#include "merge/field.h"
 #include "merge/maps.h"
 #include "merge/match.h"
 #include "merge/report.h"
@@ -17,45 +19,24 @@ struct merge {
     const LanceManifest *base, *ours, *theirs;
     struct lfs_match *matches;
     size_t n_matches;
+    struct lfs_field_match *fields;
+    size_t n_fields;
     struct lfs_rows rows;
+    struct lfs_schema_merge schema;
+    struct lfs_columns columns;
     bool keep_their_ids; /* fast-forward: no id of ours is in the way */
     struct lfs_error *err;
 };
 
 /* --- what is looked at as a whole --- */
 
-static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b) {
-    size_t size = protobuf_c_message_get_packed_size(a);
-    if (size != protobuf_c_message_get_packed_size(b))
-        return false;
-    LFS_AUTO_BUF both = {0};
-    uint8_t *bytes = lfs_buf_extend(&both, 2 * size);
-    if (!bytes)
-        return false; /* short of memory: "different" leads to a refusal, never to a silent choice */
-    protobuf_c_message_pack(a, bytes);
-    protobuf_c_message_pack(b, bytes + size);
-    return memcmp(bytes, bytes + size, size) == 0;
-}
-
-static bool same_schema(const LanceManifest *a, const LanceManifest *b) {
-    if (a->n_fields != b->n_fields)
-        return false;
-    for (size_t i = 0; i < a->n_fields; i++)
-        if (!same_message(&a->fields[i]->base, &b->fields[i]->base))
-            return false;
-    return true;
-}
-
 static errint_t merge_schema(struct merge *m) {
-    bool ours = !same_schema(m->base, m->ours), theirs = !same_schema(m->base, m->theirs);
-    const LanceManifest *from = theirs && m->in->ours_is_base ? m->theirs : m->ours;
-    m->plan->fields = from->fields;
-    m->plan->n_fields = from->n_fields;
-    m->plan->schema_changed = from == m->theirs;
-    if (m->plan->schema_changed || (!ours && !theirs))
-        return 0;
-    return lfs_report_refusal(m->plan, m->err, "the schema was changed on %s: a merge of schema changes is not done yet",
-                              !theirs ? m->in->ours_name : ours ? "both sides" : m->in->theirs_name);
+    LFS_TRY(lfs_merge_schema(m->in, m->fields, m->n_fields, m->keep_their_ids, m->plan, &m->schema, m->err));
+    m->columns = (struct lfs_columns){m->in, &m->schema, m->plan};
+    m->plan->fields = m->schema.fields;
+    m->plan->n_fields = m->schema.n_fields;
+    m->plan->schema_changed = m->schema.changed;
+    return lfs_columns_check_gaps(&m->columns, m->matches, m->n_matches, m->err);
 }
 
 /* Formats differ between engines' defaults; a table that mixes them does not open in stock Lance 12 and cannot be
@@ -86,7 +67,7 @@ static uint64_t highest_id(const LanceManifest *m, bool *any) {
 static void decide_ids(struct merge *m) {
     bool any;
     uint64_t highest = highest_id(m->ours, &any);
-    m->keep_their_ids = m->in->ours_is_base;
+    m->keep_their_ids = m->in->ours_is_base && lfs_schema_ids_fit(m->in, m->fields, m->n_fields);
     for (size_t i = 0; i < m->n_matches && m->keep_their_ids; i++) {
         const struct lfs_match *x = &m->matches[i];
         if (x->ours && x->theirs)
@@ -107,9 +88,10 @@ static struct lfs_plan_fragment *add(struct merge *m, const LanceFragment *recor
     return f;
 }
 
-static void keep_ours(struct merge *m, const LanceFragment *ours) {
+static struct lfs_plan_fragment *keep_ours(struct merge *m, const LanceFragment *ours) {
     struct lfs_plan_fragment *f = add(m, ours);
     f->n_deleted = ours->deletion_file ? ours->deletion_file->num_deleted_rows : 0;
+    return f;
 }
 
 static void remove_ours(struct merge *m, const LanceFragment *ours) {
@@ -120,14 +102,11 @@ static void remove_ours(struct merge *m, const LanceFragment *ours) {
     plan->fragments_changed = true;
 }
 
-/* A fragment of ours under the vector `deleted` (owned from here on), which is theirs' whole where `from_theirs`; with
- * theirs' column files where those differ. */
-static void change_ours(struct merge *m, const struct lfs_match *x, bool from_theirs, roaring_bitmap_t *deleted) {
-    bool their_files = from_theirs && !lfs_match_same_files(x->ours, x->theirs);
-    struct lfs_plan_fragment *f = add(m, their_files ? x->theirs : x->ours);
+/* A fragment of ours under the vector `deleted` (owned from here on), which is theirs' whole where `from_theirs`. */
+static struct lfs_plan_fragment *change_ours(struct merge *m, const struct lfs_match *x, bool from_theirs,
+                                             roaring_bitmap_t *deleted) {
+    struct lfs_plan_fragment *f = add(m, x->ours);
     uint64_t before = x->ours->deletion_file ? x->ours->deletion_file->num_deleted_rows : 0;
-    f->id = x->ours->id;
-    f->is_theirs = their_files;
     f->deletion = LFS_DELETION_NEW;
     f->deleted = deleted;
     f->n_deleted = deleted ? roaring_bitmap_get_cardinality(deleted) : 0;
@@ -141,6 +120,7 @@ static void change_ours(struct merge *m, const struct lfs_match *x, bool from_th
         m->plan->rows_added += before - f->n_deleted;
     m->plan->fragments_changed_count++;
     m->plan->fragments_changed = true;
+    return f;
 }
 
 /* A fragment that only ours has. Rows that theirs deleted before ours compacted them are deleted here. */
@@ -191,6 +171,49 @@ static errint_t add_theirs(struct merge *m, const LanceFragment *theirs, uint64_
     m->plan->fragments_added++;
     m->plan->rows_added += theirs->physical_rows - f->n_deleted;
     m->plan->fragments_changed = true;
+    return m->keep_their_ids ? 0 : lfs_columns_take(&m->columns, theirs, f, m->err);
+}
+
+/* Did a side give a column of the base new data in this fragment? (Adding a column does not.) */
+static bool rewrote_data(const struct merge *m, const struct lfs_match *x, enum lfs_side side) {
+    const LanceFragment *mine = side == LFS_OURS ? x->ours : x->theirs;
+    for (size_t i = 0; x->base && mine && i < m->n_fields; i++) {
+        const LanceField *base = m->fields[i].base, *now = side == LFS_OURS ? m->fields[i].ours : m->fields[i].theirs;
+        if (!base || !now)
+            continue;
+        struct lfs_field_place a = lfs_field_place(x->base, base->id), b = lfs_field_place(mine, now->id);
+        if (a.file && b.file && strcmp(a.file->path ? a.file->path : "", b.file->path ? b.file->path : ""))
+            return true;
+    }
+    return false;
+}
+
+/* One side rewrote a column in place while the other moved rows of the fragment elsewhere: those rows would keep the old
+ * value. */
+static errint_t check_rewritten(struct merge *m, size_t i) {
+    const struct lfs_match *x = &m->matches[i];
+    for (int side = LFS_OURS; side <= LFS_THEIRS; side++) {
+        bool moved = false;
+        enum lfs_side other = side == LFS_OURS ? LFS_THEIRS : LFS_OURS;
+        if (!m->rows.states[i].ours.other_files && !m->rows.states[i].theirs.other_files)
+            break;
+        if (!rewrote_data(m, x, other))
+            continue;
+        LFS_TRY(lfs_rows_moved_away(&m->rows, i, (enum lfs_side)side, &moved, m->err));
+        if (moved)
+            LFS_TRY(lfs_report_refusal(m->plan, m->err,
+                                       "one side rewrote a column of fragment %" PRIu64 " and %s updated rows of it: not merged",
+                                       x->base->id, side == LFS_OURS ? m->in->ours_name : m->in->theirs_name));
+    }
+    return 0;
+}
+
+static errint_t merge_files(struct merge *m, size_t i, struct lfs_plan_fragment *f) {
+    bool changed;
+    LFS_TRY(lfs_columns_merge(&m->columns, &m->matches[i], f, &changed, m->err));
+    if (changed && f->deletion == LFS_DELETION_KEPT)
+        m->plan->fragments_changed_count++;
+    m->plan->fragments_changed |= changed;
     return 0;
 }
 
@@ -198,27 +221,17 @@ static errint_t decide(struct merge *m, size_t i) {
     const struct lfs_match *x = &m->matches[i];
     struct lfs_fragment_verdict verdict;
     LFS_TRY(lfs_rows_decide(&m->rows, i, &verdict, m->err));
+    struct lfs_plan_fragment *f = NULL;
     switch (verdict.fate) {
-    case LFS_FATE_OURS:
-        if (x->ours)
-            keep_ours(m, x->ours);
-        break;
+    case LFS_FATE_OURS: f = x->ours ? keep_ours(m, x->ours) : NULL; break;
     case LFS_FATE_REMOVED:
         if (x->ours)
             remove_ours(m, x->ours);
         break;
-    case LFS_FATE_THEIRS: change_ours(m, x, true, verdict.deleted); break;
-    case LFS_FATE_UNITED: change_ours(m, x, false, verdict.deleted); break;
+    case LFS_FATE_THEIRS: f = change_ours(m, x, true, verdict.deleted); break;
+    case LFS_FATE_UNITED: f = change_ours(m, x, false, verdict.deleted); break;
     }
-    return 0;
-}
-
-/* Theirs changed column files of a fragment: only a fast-forward can take them as they are, ids and indexes included. */
-static errint_t check_columns(struct merge *m, const struct lfs_match *x) {
-    if (m->keep_their_ids || !x->base || !x->theirs || lfs_match_same_files(x->base, x->theirs))
-        return 0;
-    return lfs_report_refusal(m->plan, m->err, "%s changed the column files of fragment %" PRIu64 ": not merged yet",
-                              m->in->theirs_name, x->theirs->id);
+    return f && x->theirs ? merge_files(m, i, f) : 0;
 }
 
 /* A fragment that is to be decided; else only one side has it. */
@@ -234,9 +247,10 @@ static errint_t merge_fragments(struct merge *m) {
         return lfs_fail_nomem(m->err);
     LFS_TRY(lfs_rows_init(&m->rows, m->in, plan, m->matches, m->n_matches, m->err));
     for (size_t i = 0; i < m->n_matches && !plan->refusal; i++) {
-        LFS_TRY(check_columns(m, &m->matches[i]));
-        if (is_shared(&m->matches[i]))
-            LFS_TRY(decide(m, i));
+        if (!is_shared(&m->matches[i]))
+            continue;
+        LFS_TRY(check_rewritten(m, i)); /* first: deciding hands vectors over */
+        LFS_TRY(decide(m, i));
     }
     for (size_t i = 0; i < m->n_matches && !plan->refusal; i++) {
         const struct lfs_match *x = &m->matches[i];
@@ -353,6 +367,7 @@ static errint_t run(struct merge *m) {
     struct lfs_plan *plan = m->plan;
     bool indices_changed = false;
     LFS_TRY(lfs_match_fragments(m->in, plan->arena, &m->matches, &m->n_matches, m->err));
+    LFS_TRY(lfs_match_fields(m->in, m->matches, m->n_matches, plan->arena, &m->fields, &m->n_fields, m->err));
     decide_ids(m);
     LFS_TRY(check_formats(m));
     LFS_TRY(merge_schema(m));

@@ -27,16 +27,30 @@ enum lfs_deletion_from {
     LFS_DELETION_NEW,    /* `deleted` is written as a new file */
 };
 
+/* A data file of the result's fragment: ours' record, or theirs', whose file is still to be placed. */
+struct lfs_plan_file {
+    const LanceDataFile *record;
+    bool is_theirs;
+};
+
 /* One fragment of the result. */
 struct lfs_plan_fragment {
     uint64_t id;
     const LanceFragment *record; /* files, rows and versions are taken from this one ... */
     bool is_theirs;              /* ... whose files are still to be placed when it is theirs */
+    struct lfs_plan_file *files; /* NULL: the record's own */
+    size_t n_files;
     bool is_new;                 /* ours has no such fragment */
     enum lfs_deletion_from deletion;
     const LanceFragment *theirs; /* LFS_DELETION_THEIRS: whose deletion file */
     roaring_bitmap_t *deleted;   /* LFS_DELETION_NEW; owned by the plan */
     uint64_t n_deleted;          /* rows deleted in the result, counted, not believed */
+};
+
+/* A column of a fragment that reads from other data now: an index on it no longer covers the fragment (section 7). */
+struct lfs_index_cut {
+    int32_t field;
+    uint64_t fragment;
 };
 
 /* One unit that both sides changed. Text for people; the unit's class for machines. */
@@ -70,6 +84,7 @@ struct lfs_plan {
     size_t n_config, n_table_metadata;
     LanceBytesEntry **schema_metadata;
     size_t n_schema_metadata;
+    struct lfs_list index_cuts; /* of struct lfs_index_cut */
     bool take_their_indices; /* fast-forward with ids kept: every index of theirs is valid as it is */
 
     struct lfs_list conflicts; /* of struct lfs_conflict */

@@ -215,20 +215,49 @@ static errint_t take_theirs(struct decision *d, struct lfs_fragment_verdict *out
     return 0;
 }
 
+/* Column files are aligned with the rows of their fragment: they cannot follow rows that a compaction moved. */
+static errint_t refuse_moved_columns(struct decision *d) {
+    const struct lfs_fragment_state *s = d->state;
+    const struct lfs_merge_input *in = d->rows->input;
+    if (s->ours.moved && s->theirs.other_files) /* theirs' compactions are left out where ours has other files */
+        return lfs_report_refusal(d->plan, d->err,
+                                  "%s compacted fragment %" PRIu64 ", and %s changed its column files: not merged",
+                                  in->ours_name, s->id, in->theirs_name);
+    return 0;
+}
+
 errint_t lfs_rows_decide(struct lfs_rows *rows, size_t i, struct lfs_fragment_verdict *out, struct lfs_error *err) {
     struct lfs_error own;
     struct decision d = {rows, &rows->states[i], rows->plan, err ? err : &own};
     const struct lfs_fragment_state *s = d.state;
     *out = (struct lfs_fragment_verdict){LFS_FATE_OURS, NULL};
+    LFS_TRY(refuse_moved_columns(&d));
     if (s->theirs.change == LFS_UNCHANGED)
         return 0;
     if (s->ours.change == LFS_UNCHANGED && s->match->base && !s->theirs.moved)
         return take_theirs(&d, out);
-    if (s->ours.change == LFS_COLUMNS || s->theirs.change == LFS_COLUMNS)
-        return lfs_report_refusal(rows->plan, err,
-                                  "both sides changed fragment %" PRIu64 ", one of them its column files: not merged yet",
-                                  s->id);
     return unless_unproved(&d, decide_rows(&d, out));
+}
+
+/* The rows of a fragment that a side took away since the base, and that are not proven to be plain deletes. */
+errint_t lfs_rows_moved_away(struct lfs_rows *rows, size_t i, enum lfs_side side, bool *out, struct lfs_error *err) {
+    struct lfs_fragment_state *s = &rows->states[i];
+    struct lfs_fragment_side *mine = lfs_rows_side(s, side);
+    *out = false;
+    if (mine->change == LFS_UNCHANGED)
+        return 0;
+    LFS_TRY(lfs_rows_load_base(rows, s, err));
+    LFS_TRY(lfs_rows_load(rows, s, side, err));
+    AUTO_BITMAP *gone = roaring_bitmap_andnot(mine->deleted, s->base);
+    struct lfs_row_question question = {s->path, gone, mine->moved};
+    struct lfs_row_classes classes;
+    if (!gone)
+        return lfs_fail_nomem(err);
+    errint_t result = lfs_classify_rows(rows->input, side, &question, &classes, err);
+    if (result == 0)
+        *out = classes.unknown || classes.replaced || !roaring_bitmap_is_subset(gone, classes.deleted);
+    lfs_row_classes_free(&classes);
+    return result;
 }
 
 const roaring_bitmap_t *lfs_rows_extra(const struct lfs_rows *rows, enum lfs_side side, const char *path) {

@@ -8,15 +8,15 @@
 
 /* What a side did to a fragment since the base. */
 enum lfs_change {
-    LFS_UNCHANGED,
-    LFS_ROWS,    /* another deletion vector */
-    LFS_COLUMNS, /* other data files */
-    LFS_GONE,    /* the side has no such fragment any more */
+    LFS_UNCHANGED, /* as far as rows go */
+    LFS_ROWS, /* another deletion vector */
+    LFS_GONE, /* the side has no such fragment any more */
 };
 
 struct lfs_fragment_side {
     const LanceFragment *fragment; /* NULL when gone */
     enum lfs_change change;
+    bool other_files;          /* its data files are not those of the base */
     bool moved;                /* gone because a compaction rewrote it, which can be followed */
     roaring_bitmap_t *deleted; /* read when needed: all rows when gone, but of a moved one what it would have */
 };
@@ -43,8 +43,8 @@ struct lfs_rows {
 };
 
 enum lfs_fate {
-    LFS_FATE_OURS,    /* as ours has it: kept, or gone */
-    LFS_FATE_THEIRS,  /* as theirs has it; ours has the same rows and columns as the base */
+    LFS_FATE_OURS,    /* rows as ours has them: kept, or gone */
+    LFS_FATE_THEIRS,  /* rows as theirs has them; ours has those of the base */
     LFS_FATE_REMOVED, /* nothing of it is left to keep, or theirs' compaction holds its rows */
     LFS_FATE_UNITED,  /* ours' files with the deletion vector `deleted` */
 };
@@ -63,6 +63,9 @@ void lfs_rows_free(struct lfs_rows *rows);
 /* Decide the i-th fragment, which the base holds, or both sides. Conflicts and refusals are reported in the plan; the
  * verdict is then without meaning. Rows of other fragments that this decides are added to `extra`. */
 errint_t lfs_rows_decide(struct lfs_rows *rows, size_t i, struct lfs_fragment_verdict *out, struct lfs_error *err);
+
+/* Did a side move rows of the i-th fragment elsewhere (an update), rather than just delete them? When in doubt: yes. */
+errint_t lfs_rows_moved_away(struct lfs_rows *rows, size_t i, enum lfs_side side, bool *out, struct lfs_error *err);
 
 /* After all decisions: rows that the result deletes in a side's own new fragment, or NULL. Borrowed. */
 const roaring_bitmap_t *lfs_rows_extra(const struct lfs_rows *rows, enum lfs_side side, const char *path);

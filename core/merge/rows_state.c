@@ -49,9 +49,7 @@ static errint_t compare(struct lfs_rows *rows, struct lfs_fragment_state *s, enu
     side->change = LFS_GONE;
     if (!f)
         return 0;
-    side->change = LFS_COLUMNS;
-    if (base && !lfs_match_same_files(base, f))
-        return 0;
+    side->other_files = base && !lfs_match_same_files(base, f);
     side->change = LFS_UNCHANGED;
     if (base ? lfs_match_same_deletions(base, f) : !f->deletion_file)
         return 0;
@@ -61,14 +59,22 @@ static errint_t compare(struct lfs_rows *rows, struct lfs_fragment_state *s, enu
     return 0;
 }
 
+/* Files of one fragment can differ between the states, rows cannot. */
+static errint_t check_rows(const struct lfs_fragment_state *s, struct lfs_error *err) {
+    const LanceFragment *all[] = {s->match->base, s->match->ours, s->match->theirs};
+    for (size_t i = 0; i < 3; i++)
+        if (all[i] && all[i]->physical_rows != s->physical_rows)
+            return lfs_fail(err, LFS_E_CORRUPT, "fragment %" PRIu64 " has %" PRIu64 " rows in one version and %" PRIu64
+                            " in another",
+                            s->id, s->physical_rows, all[i]->physical_rows);
+    return 0;
+}
+
 static errint_t compare_all(struct lfs_rows *rows, struct lfs_error *err) {
     for (size_t i = 0; i < rows->n_states; i++) {
-        struct lfs_fragment_state *s = &rows->states[i];
-        LFS_TRY(compare(rows, s, LFS_OURS, err));
-        LFS_TRY(compare(rows, s, LFS_THEIRS, err));
-        if (!s->match->base && s->match->ours && s->match->theirs &&
-            !lfs_match_same_files(s->match->ours, s->match->theirs))
-            s->ours.change = s->theirs.change = LFS_COLUMNS;
+        LFS_TRY(check_rows(&rows->states[i], err));
+        LFS_TRY(compare(rows, &rows->states[i], LFS_OURS, err));
+        LFS_TRY(compare(rows, &rows->states[i], LFS_THEIRS, err));
     }
     return 0;
 }
@@ -78,7 +84,7 @@ static errint_t compare_all(struct lfs_rows *rows, struct lfs_error *err) {
 static bool contended(const struct lfs_fragment_state *s, enum lfs_side which) {
     const struct lfs_fragment_side *mine = which == LFS_OURS ? &s->ours : &s->theirs,
                                    *other = which == LFS_OURS ? &s->theirs : &s->ours;
-    return s->match->base && mine->change == LFS_GONE && other->change != LFS_UNCHANGED;
+    return s->match->base && mine->change == LFS_GONE && (other->change != LFS_UNCHANGED || other->other_files);
 }
 
 static errint_t find_moves(struct lfs_rows *rows, enum lfs_side which, struct lfs_error *err) {

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge/columns.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "merge/field.h"
+#include "merge/report.h"
+#include "util/cleanup.h"
+
+/* The file list of one fragment while it is made. */
+struct list {
+    const struct lfs_columns *c;
+    struct lfs_plan_file *files;
+    size_t n;
+    struct lfs_error *err;
+};
+
+static bool same_place(struct lfs_field_place a, struct lfs_field_place b) {
+    if (!a.file || !b.file)
+        return a.file == b.file;
+    return strcmp(a.file->path ? a.file->path : "", b.file->path ? b.file->path : "") == 0 && a.column == b.column;
+}
+
+/* A copy of a file's record whose field list can be changed. */
+static LanceDataFile *editable(struct list *l, const LanceDataFile *file) {
+    LanceDataFile *copy = lfs_memdup(l->c->plan->arena, file, sizeof *copy);
+    if (copy)
+        copy->fields = lfs_memdup(l->c->plan->arena, file->fields, file->n_fields * sizeof *file->fields);
+    return copy && copy->fields ? copy : NULL;
+}
+
+static errint_t add_ours(struct list *l, const LanceFragment *ours) {
+    for (size_t i = 0; i < ours->n_files; i++)
+        l->files[l->n++] = (struct lfs_plan_file){ours->files[i], false};
+    return 0;
+}
+
+/* Ours holds the field no more: theirs' file does. */
+static errint_t bury(struct list *l, int32_t id) {
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t k = 0; k < l->files[i].record->n_fields; k++) {
+            if (l->files[i].record->fields[k] != id || l->files[i].is_theirs)
+                continue;
+            LanceDataFile *copy = editable(l, l->files[i].record);
+            if (!copy)
+                return lfs_fail_nomem(l->err);
+            copy->fields[k] = LFS_FIELD_TOMBSTONE;
+            l->files[i].record = copy;
+        }
+    return 0;
+}
+
+static errint_t data_conflict(struct list *l, const struct lfs_match *x, int32_t id) {
+    struct lfs_arena *arena = l->c->plan->arena;
+    const char *name = "";
+    for (size_t i = 0; i < l->c->schema->n_fields; i++)
+        if (l->c->schema->fields[i]->id == id)
+            name = l->c->schema->fields[i]->name;
+    struct lfs_conflict c = {"rewrite-rewrite",
+                             lfs_sprintf(arena, "data of column %s in fragment %" PRIu64, name ? name : "", x->ours->id),
+                             "there", "rewritten", "rewritten otherwise"};
+    return lfs_report_conflict(l->c->plan, &c, l->err);
+}
+
+/* Is this slot of a file of theirs the one that the result should read the column from? */
+static errint_t wanted(struct list *l, const struct lfs_match *x, const LanceDataFile *file, size_t slot, int32_t *id) {
+    const struct lfs_field_match *m = NULL;
+    *id = file->fields[slot] < 0 ? LFS_FIELD_TOMBSTONE : lfs_schema_their_id(l->c->schema, file->fields[slot], &m);
+    if (*id < 0 || !lfs_schema_has(l->c->schema, *id)) {
+        *id = LFS_FIELD_TOMBSTONE;
+        return 0;
+    }
+    int32_t result = *id;
+    struct lfs_field_place none = {NULL, -1};
+    struct lfs_field_place theirs = lfs_field_place(x->theirs, m->theirs->id);
+    struct lfs_field_place ours = m->ours ? lfs_field_place(x->ours, m->ours->id) : none;
+    struct lfs_field_place base = m->base && x->base ? lfs_field_place(x->base, m->base->id) : none;
+    if (same_place(theirs, base) || same_place(theirs, ours)) {
+        *id = LFS_FIELD_TOMBSTONE;
+        return 0;
+    }
+    if (!same_place(ours, base)) {
+        *id = LFS_FIELD_TOMBSTONE;
+        return data_conflict(l, x, result);
+    }
+    if (ours.file) {
+        struct lfs_index_cut cut = {result, x->ours->id};
+        if (!lfs_list_add(&l->c->plan->index_cuts, l->c->plan->arena, lfs_memdup(l->c->plan->arena, &cut, sizeof cut)))
+            return lfs_fail_nomem(l->err);
+    }
+    return bury(l, result);
+}
+
+static bool ours_has_file(const LanceFragment *ours, const LanceDataFile *file) {
+    for (size_t i = 0; i < ours->n_files; i++)
+        if (strcmp(ours->files[i]->path ? ours->files[i]->path : "", file->path ? file->path : "") == 0)
+            return true;
+    return false;
+}
+
+/* A file of theirs, for those of its fields that the result reads from it. */
+static errint_t add_theirs(struct list *l, const struct lfs_match *x, const LanceDataFile *file) {
+    LanceDataFile *copy = editable(l, file);
+    bool any = false;
+    if (!copy)
+        return lfs_fail_nomem(l->err);
+    for (size_t k = 0; k < file->n_fields; k++) {
+        LFS_TRY(wanted(l, x, file, k, &copy->fields[k]));
+        any |= copy->fields[k] >= 0;
+    }
+    if (any && ours_has_file(x->ours, file))
+        return lfs_report_refusal(l->c->plan, l->err, "%s and %s read different columns from one data file: not merged",
+                                  l->c->input->ours_name, l->c->input->theirs_name);
+    if (any)
+        l->files[l->n++] = (struct lfs_plan_file){copy, true};
+    return 0;
+}
+
+/* Files in which no field of the schema is left go (lance-format section 6.2), but one: a fragment has a file. */
+static void drop_empty(struct list *l) {
+    size_t kept = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        bool used = false;
+        for (size_t k = 0; k < l->files[i].record->n_fields; k++)
+            used |= lfs_schema_has(l->c->schema, l->files[i].record->fields[k]);
+        if (used || (i + 1 == l->n && kept == 0))
+            l->files[kept++] = l->files[i];
+    }
+    l->n = kept;
+}
+
+errint_t lfs_columns_merge(const struct lfs_columns *columns, const struct lfs_match *x,
+                           struct lfs_plan_fragment *fragment, bool *changed, struct lfs_error *err) {
+    struct list l = {.c = columns, .err = err};
+    *changed = false;
+    if (!columns->schema->changed && lfs_match_same_files(x->ours, x->theirs))
+        return 0;
+    l.files = LFS_NEW_ARRAY(columns->plan->arena, struct lfs_plan_file, x->ours->n_files + x->theirs->n_files + 1);
+    if (!l.files)
+        return lfs_fail_nomem(err);
+    LFS_TRY(add_ours(&l, x->ours));
+    for (size_t i = 0; i < x->theirs->n_files; i++)
+        LFS_TRY(add_theirs(&l, x, x->theirs->files[i]));
+    drop_empty(&l);
+    *changed = l.n != x->ours->n_files;
+    for (size_t i = 0; i < l.n && !*changed; i++)
+        *changed = l.files[i].record != x->ours->files[i];
+    if (*changed) {
+        fragment->files = l.files;
+        fragment->n_files = l.n;
+    }
+    return 0;
+}
+
+errint_t lfs_columns_take(const struct lfs_columns *columns, const LanceFragment *theirs,
+                          struct lfs_plan_fragment *fragment, struct lfs_error *err) {
+    struct list l = {.c = columns, .err = err};
+    const struct lfs_field_match *ignored;
+    l.files = LFS_NEW_ARRAY(columns->plan->arena, struct lfs_plan_file, theirs->n_files + 1);
+    if (!l.files)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < theirs->n_files; i++) {
+        LanceDataFile *copy = editable(&l, theirs->files[i]);
+        if (!copy)
+            return lfs_fail_nomem(err);
+        for (size_t k = 0; k < copy->n_fields; k++)
+            if (copy->fields[k] >= 0)
+                copy->fields[k] = lfs_schema_their_id(columns->schema, copy->fields[k], &ignored);
+        l.files[l.n++] = (struct lfs_plan_file){copy, true};
+    }
+    drop_empty(&l);
+    fragment->files = l.files;
+    fragment->n_files = l.n;
+    return 0;
+}
+
+/* --- rows without a value for a new column --- */
+
+/* Fragments that only `side` has, and their live rows. */
+static uint64_t rows_only_of(const struct lfs_match *matches, size_t n, enum lfs_side side, uint64_t *fragments) {
+    uint64_t rows = 0;
+    *fragments = 0;
+    for (size_t i = 0; i < n; i++) {
+        const LanceFragment *mine = side == LFS_OURS ? matches[i].ours : matches[i].theirs;
+        if (!mine || matches[i].base || (matches[i].ours && matches[i].theirs))
+            continue;
+        uint64_t deleted = mine->deletion_file ? mine->deletion_file->num_deleted_rows : 0;
+        rows += mine->physical_rows > deleted ? mine->physical_rows - deleted : 0;
+        ++*fragments;
+    }
+    return rows;
+}
+
+static errint_t check_gap(const struct lfs_columns *c, const struct lfs_new_field *f, const char *other, uint64_t rows,
+                          uint64_t fragments, struct lfs_error *err) {
+    if (!fragments)
+        return 0;
+    if (f->replaces)
+        return lfs_report_refusal(c->plan, err,
+                                  "column %s changed its type on one side, and %s has new rows of the old type: not merged",
+                                  f->path, other);
+    if (!f->field->nullable)
+        return lfs_report_refusal(c->plan, err,
+                                  "column %s may not be null, and %s has new rows without a value for it: not merged",
+                                  f->path, other);
+    if (f->field->parent_id >= 0)
+        return 0; /* its parent is noted */
+    return lfs_report_note(c->plan, err, "column %s is null in %" PRIu64 " rows that came with %s: fill it in", f->path,
+                           rows, other);
+}
+
+/* A column that is the same, but of another type now: new rows of the other side still have the old one. */
+static errint_t check_type(const struct lfs_columns *c, const LanceField *base, const LanceField *side,
+                           const char *other, bool other_has_new, struct lfs_error *err) {
+    if (!other_has_new || !base || !side ||
+        strcmp(side->logical_type ? side->logical_type : "", base->logical_type ? base->logical_type : "") == 0)
+        return 0;
+    return lfs_report_refusal(c->plan, err,
+                              "column %s changed its type on one side, and %s has new rows of the old type: not merged",
+                              base->name ? base->name : "", other);
+}
+
+/* Does a new column that theirs added lose values because ours moved rows elsewhere? They are counted among ours' new
+ * rows, and noted. */
+errint_t lfs_columns_check_gaps(const struct lfs_columns *c, const struct lfs_match *matches, size_t n_matches,
+                                struct lfs_error *err) {
+    uint64_t our_fragments, their_fragments;
+    uint64_t our_rows = rows_only_of(matches, n_matches, LFS_OURS, &our_fragments);
+    uint64_t their_rows = rows_only_of(matches, n_matches, LFS_THEIRS, &their_fragments);
+    const struct lfs_schema_merge *s = c->schema;
+    for (size_t i = 0; i < s->n_theirs; i++)
+        LFS_TRY(check_gap(c, &s->theirs[i], c->input->ours_name, our_rows, our_fragments, err));
+    for (size_t i = 0; i < s->n_ours; i++)
+        if (!c->input->ours_is_base)
+            LFS_TRY(check_gap(c, &s->ours[i], c->input->theirs_name, their_rows, their_fragments, err));
+    for (size_t i = 0; i < s->n_matches; i++) {
+        const struct lfs_field_match *m = &s->matches[i];
+        LFS_TRY(check_type(c, m->base, m->ours, c->input->theirs_name, their_fragments > 0, err));
+        LFS_TRY(check_type(c, m->base, m->theirs, c->input->ours_name, our_fragments > 0, err));
+    }
+    return 0;
+}

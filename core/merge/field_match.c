@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge/field_match.h"
+
+#include <string.h>
+
+#include "merge/field.h"
+#include "util/cleanup.h"
+#include "util/map.h"
+
+LanceField *lfs_field_by_id(const LanceManifest *m, int32_t id) {
+    for (size_t i = 0; i < m->n_fields; i++)
+        if (m->fields[i]->id == id)
+            return m->fields[i];
+    return NULL;
+}
+
+const char *lfs_field_path(struct lfs_arena *arena, const LanceManifest *m, const LanceField *f) {
+    const char *path = f->name ? f->name : "";
+    for (size_t depth = 0; path && f->parent_id >= 0 && depth < m->n_fields; depth++) {
+        f = lfs_field_by_id(m, f->parent_id);
+        if (!f)
+            break;
+        path = lfs_sprintf(arena, "%s.%s", f->name ? f->name : "", path);
+    }
+    return path ? path : "";
+}
+
+/* Fields of one side against those of the base. */
+struct pairing {
+    const LanceManifest *base, *side;
+    const struct lfs_match *fragments;
+    size_t n_fragments;
+    enum lfs_side which;
+    struct lfs_arena *arena;
+    LanceField **pair; /* for each field of the side: the base's, or NULL */
+    bool *taken;       /* base fields that have their pair */
+    struct lfs_map places; /* "file:column" -> base field */
+};
+
+static bool same_schema(const LanceManifest *a, const LanceManifest *b) {
+    if (a->n_fields != b->n_fields)
+        return false;
+    for (size_t i = 0; i < a->n_fields; i++)
+        if (!lfs_field_same(a->fields[i], b->fields[i]))
+            return false;
+    return true;
+}
+
+static size_t index_of(const LanceManifest *m, const LanceField *f) {
+    size_t i = 0;
+    while (m->fields[i] != f)
+        i++;
+    return i;
+}
+
+static const LanceFragment *side_fragment(const struct pairing *p, size_t i) {
+    return p->which == LFS_OURS ? p->fragments[i].ours : p->fragments[i].theirs;
+}
+
+static errint_t note_places(struct pairing *p, const LanceFragment *f, struct lfs_error *err) {
+    for (size_t i = 0; i < f->n_files; i++)
+        for (size_t k = 0; k < f->files[i]->n_fields && k < f->files[i]->n_column_indices; k++) {
+            LanceField *field = lfs_field_by_id(p->base, f->files[i]->fields[k]);
+            if (!field || f->files[i]->column_indices[k] < 0)
+                continue;
+            char *key = lfs_sprintf(p->arena, "%d:%s", f->files[i]->column_indices[k],
+                                    f->files[i]->path ? f->files[i]->path : "");
+            if (!key || !lfs_map_put(&p->places, key, field))
+                return lfs_fail_nomem(err);
+        }
+    return 0;
+}
+
+static void take(struct pairing *p, size_t i, LanceField *base) {
+    size_t at = index_of(p->base, base);
+    if (p->pair[i] || p->taken[at])
+        return;
+    p->pair[i] = base;
+    p->taken[at] = true;
+}
+
+/* By the data: a leaf of the side that reads what a leaf of the base reads. */
+static errint_t pair_by_data(struct pairing *p, const LanceFragment *f, struct lfs_error *err) {
+    for (size_t i = 0; i < f->n_files; i++)
+        for (size_t k = 0; k < f->files[i]->n_fields && k < f->files[i]->n_column_indices; k++) {
+            LanceField *field = lfs_field_by_id(p->side, f->files[i]->fields[k]);
+            char *key = field ? lfs_sprintf(p->arena, "%d:%s", f->files[i]->column_indices[k],
+                                            f->files[i]->path ? f->files[i]->path : "")
+                              : NULL;
+            if (field && !key)
+                return lfs_fail_nomem(err);
+            LanceField *base = key ? lfs_map_get(&p->places, key) : NULL;
+            if (base)
+                take(p, index_of(p->side, field), base);
+        }
+    return 0;
+}
+
+/* A parent is one with the parent of its children's pairs. Children stand behind their parents. */
+static void pair_parents(struct pairing *p) {
+    for (size_t i = p->side->n_fields; i-- > 0;) {
+        const LanceField *f = p->side->fields[i];
+        LanceField *parent = f->parent_id >= 0 ? lfs_field_by_id(p->side, f->parent_id) : NULL;
+        if (!parent || !p->pair[i] || p->pair[i]->parent_id < 0)
+            continue;
+        LanceField *base = lfs_field_by_id(p->base, p->pair[i]->parent_id);
+        if (base)
+            take(p, index_of(p->side, parent), base);
+    }
+}
+
+/* What has no data to compare, or new data: the same id under the same name. */
+static void pair_by_name(struct pairing *p) {
+    for (size_t i = 0; i < p->side->n_fields; i++) {
+        LanceField *base = lfs_field_by_id(p->base, p->side->fields[i]->id);
+        if (base && strcmp(lfs_field_path(p->arena, p->side, p->side->fields[i]),
+                           lfs_field_path(p->arena, p->base, base)) == 0)
+            take(p, i, base);
+    }
+}
+
+static errint_t pair_side(struct pairing *p, struct lfs_error *err) {
+    p->pair = LFS_NEW_ARRAY(p->arena, LanceField *, p->side->n_fields + 1);
+    p->taken = LFS_NEW_ARRAY(p->arena, bool, p->base->n_fields + 1);
+    if (!p->pair || !p->taken)
+        return lfs_fail_nomem(err);
+    if (same_schema(p->base, p->side)) {
+        for (size_t i = 0; i < p->side->n_fields; i++)
+            p->pair[i] = p->base->fields[i];
+        return 0;
+    }
+    lfs_map_init(&p->places, p->arena);
+    for (size_t i = 0; i < p->n_fragments; i++)
+        if (p->fragments[i].base && side_fragment(p, i))
+            LFS_TRY(note_places(p, p->fragments[i].base, err));
+    for (size_t i = 0; i < p->n_fragments; i++)
+        if (p->fragments[i].base && side_fragment(p, i))
+            LFS_TRY(pair_by_data(p, side_fragment(p, i), err));
+    pair_parents(p);
+    pair_by_name(p);
+    return 0;
+}
+
+static LanceField *paired_with(const struct pairing *p, const LanceField *base) {
+    for (size_t i = 0; i < p->side->n_fields; i++)
+        if (p->pair[i] == base)
+            return p->side->fields[i];
+    return NULL;
+}
+
+/* New on both sides: one column when it is the same in all but ids and reads the same data (both took it from one
+ * place). */
+static LanceField *twin_of(const struct pairing *ours, const struct pairing *theirs, const LanceField *f,
+                           const char *path) {
+    for (size_t i = 0; i < theirs->side->n_fields; i++) {
+        LanceField *other = theirs->side->fields[i];
+        if (!theirs->pair[i] && lfs_field_same_but_id(f, other) &&
+            strcmp(lfs_field_path(ours->arena, theirs->side, other), path) == 0 &&
+            lfs_field_same_data(ours->side, f->id, theirs->side, other->id))
+            return other;
+    }
+    return NULL;
+}
+
+errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_match *fragments, size_t n_fragments,
+                          struct lfs_arena *arena, struct lfs_field_match **out, size_t *n_out, struct lfs_error *err) {
+    const LanceManifest *base = input->base->manifest.message;
+    struct pairing o = {.base = base, .side = input->ours->manifest.message, .which = LFS_OURS, .arena = arena,
+                        .fragments = fragments, .n_fragments = n_fragments};
+    struct pairing t = o;
+    t.side = input->theirs->manifest.message;
+    t.which = LFS_THEIRS;
+    LFS_TRY(pair_side(&o, err));
+    LFS_TRY(pair_side(&t, err));
+    struct lfs_field_match *list =
+        LFS_NEW_ARRAY(arena, struct lfs_field_match, base->n_fields + o.side->n_fields + t.side->n_fields + 1);
+    bool *seen = LFS_NEW_ARRAY(arena, bool, t.side->n_fields + 1);
+    size_t n = 0;
+    if (!list || !seen)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < o.side->n_fields; i++) {
+        LanceField *f = o.side->fields[i];
+        const char *path = lfs_field_path(arena, o.side, f);
+        LanceField *theirs = o.pair[i] ? paired_with(&t, o.pair[i]) : twin_of(&o, &t, f, path);
+        if (theirs)
+            seen[index_of(t.side, theirs)] = true;
+        list[n++] = (struct lfs_field_match){o.pair[i], f, theirs, path};
+    }
+    for (size_t i = 0; i < base->n_fields; i++) {
+        LanceField *theirs = paired_with(&t, base->fields[i]);
+        if (paired_with(&o, base->fields[i]))
+            continue;
+        if (theirs)
+            seen[index_of(t.side, theirs)] = true;
+        list[n++] = (struct lfs_field_match){base->fields[i], NULL, theirs,
+                                             theirs ? lfs_field_path(arena, t.side, theirs)
+                                                    : lfs_field_path(arena, base, base->fields[i])};
+    }
+    for (size_t i = 0; i < t.side->n_fields; i++)
+        if (!seen[i])
+            list[n++] = (struct lfs_field_match){NULL, NULL, t.side->fields[i],
+                                                 lfs_field_path(arena, t.side, t.side->fields[i])};
+    *out = list;
+    *n_out = n;
+    return 0;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge/schema.h"
+
+#include <string.h>
+
+#include "merge/field.h"
+#include "merge/report.h"
+#include "util/cleanup.h"
+
+struct schema {
+    const struct lfs_merge_input *in;
+    const LanceManifest *base, *ours, *theirs;
+    struct lfs_plan *plan;
+    struct lfs_schema_merge *out;
+    int32_t next_id;
+    bool keep_ids;
+    struct lfs_error *err;
+};
+
+/* Ids are given above all that the schema and the data files name (lance-format section 6.2). */
+static int32_t highest_id(const LanceManifest *m) {
+    int32_t highest = -1;
+    for (size_t i = 0; i < m->n_fields; i++)
+        highest = m->fields[i]->id > highest ? m->fields[i]->id : highest;
+    for (size_t i = 0; i < m->n_fragments; i++)
+        for (size_t k = 0; k < m->fragments[i]->n_files; k++)
+            for (size_t j = 0; j < m->fragments[i]->files[k]->n_fields; j++)
+                if (m->fragments[i]->files[k]->fields[j] > highest)
+                    highest = m->fragments[i]->files[k]->fields[j];
+    return highest;
+}
+
+bool lfs_schema_has(const struct lfs_schema_merge *s, int32_t id) {
+    for (size_t i = 0; i < s->n_fields; i++)
+        if (s->fields[i]->id == id)
+            return true;
+    return false;
+}
+
+int32_t lfs_schema_their_id(const struct lfs_schema_merge *s, int32_t id, const struct lfs_field_match **match) {
+    for (size_t i = 0; i < s->n_matches; i++)
+        if (s->matches[i].theirs && s->matches[i].theirs->id == id) {
+            *match = &s->matches[i];
+            return s->ids[i];
+        }
+    *match = NULL;
+    return LFS_FIELD_TOMBSTONE;
+}
+
+bool lfs_schema_ids_fit(const struct lfs_merge_input *input, const struct lfs_field_match *matches, size_t n_matches) {
+    int32_t ours = highest_id(input->ours->manifest.message);
+    for (size_t i = 0; i < n_matches; i++) {
+        const struct lfs_field_match *m = &matches[i];
+        if (m->theirs && (m->ours ? m->ours->id != m->theirs->id : m->base == NULL && m->theirs->id <= ours))
+            return false;
+    }
+    return true;
+}
+
+static errint_t column_conflict(struct schema *s, const char *kind, const char *path, const char *base,
+                                const char *ours, const char *theirs) {
+    struct lfs_conflict c = {kind, lfs_sprintf(s->plan->arena, "column %s", path), base, ours, theirs};
+    return lfs_report_conflict(s->plan, &c, s->err);
+}
+
+/* The same but for ids, which a merge renumbers. */
+static bool unchanged(const LanceField *base, const LanceField *side) { return lfs_field_same_but_id(base, side); }
+
+static void keep(struct schema *s, size_t i, LanceField *field) {
+    s->out->ids[i] = field->id;
+    s->out->fields[s->out->n_fields++] = field;
+}
+
+static struct lfs_new_field new_field(struct schema *s, const struct lfs_field_match *m, const LanceField *f,
+                                      enum lfs_side side) {
+    struct lfs_new_field added = {f, m->path, false};
+    for (size_t i = 0; i < s->out->n_matches; i++) {
+        const struct lfs_field_match *other = &s->out->matches[i];
+        if (other->base && !(side == LFS_OURS ? other->ours : other->theirs))
+            added.replaces |= strcmp(lfs_field_path(s->plan->arena, s->base, other->base), m->path) == 0;
+    }
+    return added;
+}
+
+/* A column that ours has. */
+static errint_t merge_ours(struct schema *s, size_t i) {
+    const struct lfs_field_match *m = &s->out->matches[i];
+    LanceField *merged;
+    if (!m->base) {
+        keep(s, i, m->ours);
+        if (!m->theirs)
+            s->out->ours[s->out->n_ours++] = new_field(s, m, m->ours, LFS_OURS);
+        return 0;
+    }
+    if (!m->theirs) { /* theirs dropped it */
+        s->out->changed = true;
+        return unchanged(m->base, m->ours) ? 0
+                                           : column_conflict(s, "alter-drop", m->path, "there", "altered", "dropped");
+    }
+    if (unchanged(m->base, m->theirs)) {
+        keep(s, i, m->ours);
+        return 0;
+    }
+    struct lfs_field_trio trio = {m->base, m->ours, m->theirs, m->path};
+    LFS_TRY(lfs_merge_field(&trio, s->plan, &merged, s->err));
+    s->out->changed |= !lfs_field_same(merged, m->ours);
+    keep(s, i, merged);
+    return 0;
+}
+
+/* A column of the base that ours dropped. */
+static errint_t merge_dropped(struct schema *s, size_t i) {
+    const struct lfs_field_match *m = &s->out->matches[i];
+    if (!m->theirs || unchanged(m->base, m->theirs))
+        return 0;
+    return column_conflict(s, "drop-alter", m->path, "there", "dropped", "altered");
+}
+
+/* --- columns that only theirs has --- */
+
+static bool is_below(const struct lfs_schema_merge *out, int32_t id, int32_t ancestor) {
+    for (size_t depth = 0; id >= 0 && depth <= out->n_fields; depth++) {
+        if (id == ancestor)
+            return true;
+        int32_t up = -1;
+        for (size_t k = 0; k < out->n_fields; k++)
+            if (out->fields[k]->id == id)
+                up = out->fields[k]->parent_id;
+        id = up;
+    }
+    return false;
+}
+
+/* A new child goes behind the last field below its parent, a new top-level column last; a retyped one where theirs has
+ * it: behind the last column that stands before it there. */
+static size_t place_for(struct schema *s, const struct lfs_new_field *f, int32_t parent) {
+    struct lfs_schema_merge *out = s->out;
+    const struct lfs_field_match *ignored;
+    size_t at = out->n_fields;
+    if (parent >= 0) {
+        for (size_t i = 0; i < out->n_fields; i++)
+            at = is_below(out, out->fields[i]->id, parent) ? i + 1 : at;
+    } else if (f->replaces) {
+        at = 0;
+        for (size_t i = 0; i < s->theirs->n_fields && s->theirs->fields[i] != f->field; i++)
+            for (size_t k = 0; k < out->n_fields; k++)
+                if (out->fields[k]->id == lfs_schema_their_id(out, s->theirs->fields[i]->id, &ignored))
+                    at = k + 1 > at ? k + 1 : at;
+    }
+    return at;
+}
+
+static errint_t insert(struct schema *s, const LanceField *theirs, int32_t id, int32_t parent, size_t at) {
+    struct lfs_schema_merge *out = s->out;
+    LanceField *f = lfs_memdup(s->plan->arena, theirs, sizeof *f);
+    if (!f)
+        return lfs_fail_nomem(s->err);
+    f->has_id = f->has_parent_id = true;
+    f->id = id;
+    f->parent_id = parent;
+    memmove(out->fields + at + 1, out->fields + at, (out->n_fields - at) * sizeof *out->fields);
+    out->fields[at] = f;
+    out->n_fields++;
+    out->changed = true;
+    return 0;
+}
+
+/* A column of that path in the result, under the parent given. */
+static const LanceField *name_taken(const struct lfs_schema_merge *out, const char *name, int32_t parent) {
+    for (size_t i = 0; i < out->n_fields; i++)
+        if (out->fields[i]->parent_id == parent && out->fields[i]->name && strcmp(out->fields[i]->name, name) == 0)
+            return out->fields[i];
+    return NULL;
+}
+
+static bool ours_added(const struct schema *s, const LanceField *field) {
+    for (size_t i = 0; i < s->out->n_ours; i++)
+        if (s->out->ours[i].field == field)
+            return true;
+    return false;
+}
+
+static errint_t add_theirs(struct schema *s, size_t i) {
+    struct lfs_schema_merge *out = s->out;
+    const struct lfs_field_match *m = &out->matches[i], *parent_match = NULL;
+    const LanceField *f = m->theirs;
+    int32_t parent = f->parent_id < 0 ? -1 : lfs_schema_their_id(out, f->parent_id, &parent_match);
+    if (f->parent_id >= 0 && parent < 0)
+        return parent_match && !parent_match->base
+                   ? 0 /* the parent is in conflict itself */
+                   : column_conflict(s, "drop-add", m->path, "absent", "inside a dropped column", "added");
+    const LanceField *taken = name_taken(out, f->name ? f->name : "", parent);
+    if (taken)
+        return ours_added(s, taken)
+                   ? column_conflict(s, "add-add", m->path, "absent", "added", "added otherwise")
+                   : column_conflict(s, "name", m->path, "absent", "the name of another column", "added");
+    struct lfs_new_field added = new_field(s, m, f, LFS_THEIRS);
+    out->ids[i] = s->keep_ids ? f->id : s->next_id++;
+    out->theirs[out->n_theirs++] = added;
+    return insert(s, f, out->ids[i], parent, place_for(s, &added, parent));
+}
+
+static errint_t prepare(struct schema *s) {
+    struct lfs_schema_merge *out = s->out;
+    const LanceManifest *all[] = {s->base, s->ours, s->theirs};
+    for (size_t i = 0; i < 3; i++)
+        s->next_id = highest_id(all[i]) >= s->next_id ? highest_id(all[i]) + 1 : s->next_id;
+    out->fields = LFS_NEW_ARRAY(s->plan->arena, LanceField *, out->n_matches + 1);
+    out->ours = LFS_NEW_ARRAY(s->plan->arena, struct lfs_new_field, out->n_matches + 1);
+    out->theirs = LFS_NEW_ARRAY(s->plan->arena, struct lfs_new_field, out->n_matches + 1);
+    out->ids = LFS_NEW_ARRAY(s->plan->arena, int32_t, out->n_matches + 1);
+    if (!out->fields || !out->ours || !out->theirs || !out->ids)
+        return lfs_fail_nomem(s->err);
+    for (size_t i = 0; i < out->n_matches; i++)
+        out->ids[i] = LFS_FIELD_TOMBSTONE;
+    return 0;
+}
+
+errint_t lfs_merge_schema(const struct lfs_merge_input *input, const struct lfs_field_match *matches, size_t n_matches,
+                          bool keep_ids, struct lfs_plan *plan, struct lfs_schema_merge *out, struct lfs_error *err) {
+    struct schema s = {.in = input,
+                       .base = input->base->manifest.message,
+                       .ours = input->ours->manifest.message,
+                       .theirs = input->theirs->manifest.message,
+                       .plan = plan,
+                       .out = out,
+                       .keep_ids = keep_ids,
+                       .err = err};
+    *out = (struct lfs_schema_merge){.matches = matches, .n_matches = n_matches};
+    LFS_TRY(prepare(&s));
+    for (size_t i = 0; i < n_matches; i++) /* in ours' order, then what ours lacks */
+        LFS_TRY(matches[i].ours    ? merge_ours(&s, i)
+                : matches[i].base  ? merge_dropped(&s, i)
+                                   : add_theirs(&s, i));
+    return 0;
+}
