@@ -80,9 +80,10 @@ static errint_t wanted(struct list *l, const struct lfs_match *x, const LanceDat
         *id = LFS_FIELD_TOMBSTONE;
         return 0;
     }
-    if (!same_place(ours, base)) {
+    enum lfs_strategy strategy = l->c->input->policy.columns;
+    if (!same_place(ours, base) && strategy != LFS_STRATEGY_SOURCE) {
         *id = LFS_FIELD_TOMBSTONE;
-        return data_conflict(l, x, result);
+        return strategy == LFS_STRATEGY_DEST ? 0 : data_conflict(l, x, result);
     }
     if (ours.file) {
         struct lfs_index_cut cut = {result, x->ours->id};

@@ -106,8 +106,9 @@ struct merge {
 /* Which side's value an attribute takes, by the table of merge-semantics section 3. */
 static errint_t choose(struct merge *m, const char *what, bool ours_changed, bool theirs_changed, bool agree,
                        const char *texts[3], bool *take_theirs) {
-    *take_theirs = theirs_changed && !agree && !ours_changed;
-    if (!ours_changed || !theirs_changed || agree)
+    bool both = ours_changed && theirs_changed && !agree;
+    *take_theirs = (theirs_changed && !agree && !ours_changed) || (both && m->trio->strategy == LFS_STRATEGY_SOURCE);
+    if (!both || m->trio->strategy != LFS_STRATEGY_FAIL)
         return 0;
     struct lfs_conflict c = {"alter-alter", lfs_sprintf(m->plan->arena, "%s of column %s", what, m->trio->path),
                              texts[0] ? texts[0] : "(absent)", texts[1] ? texts[1] : "(absent)",

@@ -3,7 +3,7 @@
 #ifndef LFS_MERGE_FIELD_H
 #define LFS_MERGE_FIELD_H
 
-#include "merge/plan.h"
+#include "merge/merge3.h"
 
 bool lfs_field_same(const LanceField *a, const LanceField *b);
 bool lfs_field_same_but_id(const LanceField *a, const LanceField *b); /* parents' ids neither */
@@ -23,6 +23,7 @@ bool lfs_field_same_data(const LanceManifest *a, int32_t a_id, const LanceManife
 struct lfs_field_trio {
     const LanceField *base, *ours, *theirs;
     const char *path;
+    enum lfs_strategy strategy;
 };
 /* Attribute by attribute: name, type, nullability, key, each metadata key. Conflicts go to the plan. The result is in
  * the plan's arena. */

@@ -85,6 +85,7 @@ struct merge {
     struct values base, ours, theirs;
     void **result;
     size_t n_result;
+    enum lfs_strategy strategy;
     struct lfs_plan *plan;
 };
 
@@ -101,10 +102,13 @@ static errint_t merge_key(struct merge *m, const char *key, struct lfs_error *er
     const struct value *b = lfs_map_get(&m->base.by_key, key), *o = lfs_map_get(&m->ours.by_key, key),
                        *t = lfs_map_get(&m->theirs.by_key, key), *result = o;
     if (!equal(b, t) && !equal(o, t)) {
-        if (!equal(b, o))
+        bool both = !equal(b, o);
+        if (both && m->strategy == LFS_STRATEGY_FAIL)
             return conflict(m, key, b, o, t, err);
-        result = t;
-        m->plan->maps_changed = true;
+        if (!both || m->strategy == LFS_STRATEGY_SOURCE) {
+            result = t;
+            m->plan->maps_changed = true;
+        }
     }
     if (result)
         m->result[m->n_result++] = result->entry;
@@ -113,7 +117,7 @@ static errint_t merge_key(struct merge *m, const char *key, struct lfs_error *er
 
 static errint_t merge_map(const struct map_kind *kind, const struct lfs_merge_input *in, struct lfs_plan *plan,
                           void ***out, size_t *n_out, struct lfs_error *err) {
-    struct merge m = {.kind = kind, .plan = plan};
+    struct merge m = {.kind = kind, .plan = plan, .strategy = in->policy.config};
     LFS_TRY(collect(kind, in->base->manifest.message, plan->arena, &m.base, err));
     LFS_TRY(collect(kind, in->ours->manifest.message, plan->arena, &m.ours, err));
     LFS_TRY(collect(kind, in->theirs->manifest.message, plan->arena, &m.theirs, err));

@@ -12,6 +12,14 @@
 #include "merge/plan.h"
 #include "table/lineage.h"
 
+/* What happens to units that both sides changed (merge-semantics section 3). */
+enum lfs_strategy { LFS_STRATEGY_FAIL, LFS_STRATEGY_SOURCE, LFS_STRATEGY_DEST };
+
+/* One for each class of unit. */
+struct lfs_policy {
+    enum lfs_strategy rows, columns, schema, config, indexes;
+};
+
 enum lfs_side { LFS_BASE, LFS_OURS, LFS_THEIRS };
 
 struct lfs_merge_reader {
@@ -29,6 +37,7 @@ struct lfs_merge_input {
     bool ours_is_base; /* by lineage: the target has not moved */
     const char *ours_name, *theirs_name; /* for sentences */
     const struct lfs_merge_reader *reader;
+    struct lfs_policy policy;
 };
 
 /* A conflict or a refusal is an outcome of the plan, not an error; an error is what could not be read. `out` is to be

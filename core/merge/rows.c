@@ -36,6 +36,12 @@ static bool same_update(const struct lfs_row_classes *ours, const struct lfs_row
     return a && b && strcmp(a, b) == 0;
 }
 
+/* Does the strategy's winner stand when both took the row away? The winner's replacement row is there already; the loser
+ * must have none of its own. */
+static bool winner_stands(enum lfs_strategy strategy, const char *our_fate, const char *their_fate) {
+    return (strategy == LFS_STRATEGY_SOURCE && our_fate[0] == 'd') || (strategy == LFS_STRATEGY_DEST && their_fate[0] == 'd');
+}
+
 /* Two deletes agree, and one update on both sides; everything else does not. */
 static errint_t report_rows(struct decision *d, const roaring_bitmap_t *both, const struct lfs_row_classes *ours,
                             const struct lfs_row_classes *theirs) {
@@ -44,7 +50,8 @@ static errint_t report_rows(struct decision *d, const roaring_bitmap_t *both, co
     for (; result == 0 && it->has_value; roaring_advance_uint32_iterator(it)) {
         uint32_t row = it->current_value;
         const char *our_fate = row_fate(ours, row), *their_fate = row_fate(theirs, row);
-        if ((our_fate[0] == 'd' && their_fate[0] == 'd') || same_update(ours, theirs, row))
+        if ((our_fate[0] == 'd' && their_fate[0] == 'd') || same_update(ours, theirs, row) ||
+            winner_stands(d->rows->input->policy.rows, our_fate, their_fate))
             continue;
         struct lfs_conflict c = {"", "", "live", our_fate, their_fate};
         if (d->plan->n_conflicts < LFS_CONFLICTS_NAMED_MAX) {

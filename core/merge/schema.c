@@ -93,25 +93,30 @@ static errint_t merge_ours(struct schema *s, size_t i) {
         return 0;
     }
     if (!m->theirs) { /* theirs dropped it */
-        s->out->changed = true;
-        return unchanged(m->base, m->ours) ? 0
-                                           : column_conflict(s, "alter-drop", m->path, "there", "altered", "dropped");
+        bool altered = !unchanged(m->base, m->ours);
+        if (altered && s->in->policy.schema == LFS_STRATEGY_DEST)
+            keep(s, i, m->ours);
+        else
+            s->out->changed = true;
+        return altered && s->in->policy.schema == LFS_STRATEGY_FAIL
+                   ? column_conflict(s, "alter-drop", m->path, "there", "altered", "dropped")
+                   : 0;
     }
     if (unchanged(m->base, m->theirs)) {
         keep(s, i, m->ours);
         return 0;
     }
-    struct lfs_field_trio trio = {m->base, m->ours, m->theirs, m->path};
+    struct lfs_field_trio trio = {m->base, m->ours, m->theirs, m->path, s->in->policy.schema};
     LFS_TRY(lfs_merge_field(&trio, s->plan, &merged, s->err));
     s->out->changed |= !lfs_field_same(merged, m->ours);
     keep(s, i, merged);
     return 0;
 }
 
-/* A column of the base that ours dropped. */
+/* A column of the base that ours dropped. Theirs cannot win here: ours may have removed its data. */
 static errint_t merge_dropped(struct schema *s, size_t i) {
     const struct lfs_field_match *m = &s->out->matches[i];
-    if (!m->theirs || unchanged(m->base, m->theirs))
+    if (!m->theirs || unchanged(m->base, m->theirs) || s->in->policy.schema == LFS_STRATEGY_DEST)
         return 0;
     return column_conflict(s, "drop-alter", m->path, "there", "dropped", "altered");
 }
@@ -180,6 +185,20 @@ static bool ours_added(const struct schema *s, const LanceField *field) {
     return false;
 }
 
+/* A column that ours added gives way to theirs of that name, with all below it. */
+static void remove_column(struct schema *s, int32_t id) {
+    struct lfs_schema_merge *out = s->out;
+    size_t kept = 0;
+    bool *below = LFS_NEW_ARRAY(s->plan->arena, bool, out->n_fields + 1);
+    for (size_t i = 0; below && i < out->n_fields; i++)
+        below[i] = is_below(out, out->fields[i]->id, id);
+    for (size_t i = 0; below && i < out->n_fields; i++)
+        if (!below[i])
+            out->fields[kept++] = out->fields[i];
+    out->n_fields = below ? kept : out->n_fields;
+    out->changed = true;
+}
+
 static errint_t add_theirs(struct schema *s, size_t i) {
     struct lfs_schema_merge *out = s->out;
     const struct lfs_field_match *m = &out->matches[i], *parent_match = NULL;
@@ -190,6 +209,12 @@ static errint_t add_theirs(struct schema *s, size_t i) {
                    ? 0 /* the parent is in conflict itself */
                    : column_conflict(s, "drop-add", m->path, "absent", "inside a dropped column", "added");
     const LanceField *taken = name_taken(out, f->name ? f->name : "", parent);
+    if (taken && s->in->policy.schema == LFS_STRATEGY_DEST)
+        return 0; /* theirs' column stays behind */
+    if (taken && ours_added(s, taken) && s->in->policy.schema == LFS_STRATEGY_SOURCE) {
+        remove_column(s, taken->id);
+        taken = NULL;
+    }
     if (taken)
         return ours_added(s, taken)
                    ? column_conflict(s, "add-add", m->path, "absent", "added", "added otherwise")

@@ -63,6 +63,24 @@ static errint_t set_choice(const char *key, const char *value, struct lfs_comman
     return 0;
 }
 
+/* strategy=: every class that was not named by itself; the order of the words does not matter. */
+static errint_t set_strategy(const char *key, const char *value, struct lfs_command *c, struct lfs_error *err) {
+    static const char *const names[] = {"fail", "source-wins", "dest-wins", NULL};
+    static const char *const classes[] = {"rows", "columns", "schema", "config", "indexes", NULL};
+    enum lfs_strategy *all[] = {&c->policy.rows, &c->policy.columns, &c->policy.schema, &c->policy.config,
+                                &c->policy.indexes};
+    int at = pick(value, names), one = pick(key, classes);
+    if (at < 0)
+        return lfs_fail(err, LFS_E_USAGE, "%s=%s: %s can be fail, source-wins or dest-wins", key, value, key);
+    for (int i = 0; i < 5; i++) {
+        if (one == i || (one < 0 && !(c->named_classes & 1u << i)))
+            *all[i] = (enum lfs_strategy)at;
+        if (one == i)
+            c->named_classes |= 1u << i;
+    }
+    return 0;
+}
+
 static errint_t add_property(const char *key, const char *value, struct lfs_arena *arena, struct lfs_command *c,
                              struct lfs_error *err) {
     if (!*key || strncmp(key, "lancefs.", 8) == 0 || strncmp(key, "__lance", 7) == 0)
@@ -77,9 +95,13 @@ static errint_t add_property(const char *key, const char *value, struct lfs_aren
     return 0;
 }
 
+static bool is_strategy(const char *key) {
+    static const char *const keys[] = {"strategy", "rows", "columns", "schema", "config", "indexes", NULL};
+    return pick(key, keys) >= 0;
+}
+
 static bool is_later(const char *key) {
-    static const char *const later[] = {"strategy", "rows", "columns", "schema", "config", "indexes", "base",
-                                        "only",  "fieldids", "from", "older-than", NULL};
+    static const char *const later[] = {"base", "only", "fieldids", "from", "older-than", NULL};
     return pick(key, later) >= 0;
 }
 
@@ -87,6 +109,8 @@ static errint_t set_option(const char *key, const char *value, struct lfs_arena 
                            struct lfs_error *err) {
     if (strcmp(key, "mode") == 0 || strcmp(key, "ff") == 0)
         return set_choice(key, value, c, err);
+    if (is_strategy(key))
+        return set_strategy(key, value, c, err);
     if (strcmp(key, "expect") == 0) {
         c->has_expect = true;
         return lfs_command_number(value, "expect", &c->expect, err);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "commit/commit.h"
+#include "merge/merge3.h"
 #include "util/arena.h"
 #include "util/error.h"
 
@@ -17,6 +18,8 @@ struct lfs_command {
     size_t n_words;
     bool has_mode;
     enum lfs_placing mode;
+    struct lfs_policy policy; /* strategy=, and rows= columns= schema= config= indexes= over it */
+    unsigned named_classes; /* bit i: the i-th class of the policy was named by itself */
     enum lfs_ff ff;
     bool dry_run, squash;
     uint64_t steps; /* 1 when not given */

@@ -113,6 +113,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .ours_name = job->target.branch.name,
         .theirs_name = job->source.branch.name,
         .reader = &job->reader.reader,
+        .policy = job->context->command->policy,
     };
     return lfs_merge3(&input, job->arena, &job->plan, err);
 }
@@ -154,10 +155,22 @@ static errint_t fragment_map(const struct lfs_job *job, struct lfs_buf *out, str
     return lfs_buf_check(out, err);
 }
 
+/* What decided conflicts, for the commit's own story; NULL when nothing could. */
+static const char *policy_text(const struct lfs_policy *p) {
+    enum lfs_strategy all[] = {p->rows, p->columns, p->schema, p->config, p->indexes};
+    unsigned seen = 0;
+    for (size_t i = 0; i < 5; i++)
+        seen |= 1u << all[i];
+    return seen == 1u << LFS_STRATEGY_FAIL     ? NULL
+           : seen == 1u << LFS_STRATEGY_SOURCE ? "source-wins"
+           : seen == 1u << LFS_STRATEGY_DEST   ? "dest-wins"
+                                               : "mixed";
+}
+
 static errint_t properties(const struct lfs_job *job, const char *map, struct lfs_property **out, size_t *n_out,
                            struct lfs_error *err) {
     const struct lfs_command *c = job->context->command;
-    struct lfs_property *list = LFS_NEW_ARRAY(job->arena, struct lfs_property, c->n_properties + 7);
+    struct lfs_property *list = LFS_NEW_ARRAY(job->arena, struct lfs_property, c->n_properties + 8);
     size_t n = 0;
     if (!list)
         return lfs_fail_nomem(err);
@@ -168,6 +181,8 @@ static errint_t properties(const struct lfs_job *job, const char *map, struct lf
                                       lfs_sprintf(job->arena, "%" PRIu64, job->source.version->number)};
     if (*map)
         list[n++] = (struct lfs_property){"lancefs.map.fragments", map};
+    if (policy_text(&c->policy))
+        list[n++] = (struct lfs_property){"lancefs.policy", policy_text(&c->policy)};
     if (job->extra_property)
         list[n++] = *job->extra_property;
     if (c->message)
