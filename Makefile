@@ -27,6 +27,7 @@ PROTO_HDR  := $(PROTO_SRC:.c=.h)
 CORE_OBJ   := $(patsubst %.c,$(BUILD)/%.o,$(wildcard core/*/*.c)) $(PROTO_SRC:.c=.o)
 FUSE_OBJ   := $(patsubst %.c,$(BUILD)/%.o,$(wildcard fuse/*.c))
 UNIT_SRC   := $(wildcard tests/unit/test_*.c)
+UNIT_OBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c))) # what tests share
 UNIT_BIN   := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/%)
 LIB        := $(BUILD)/liblancefs.a
 
@@ -52,7 +53,7 @@ $(BUILD)/%.o: %.c | $(PROTO_HDR)
 	$(CC) $(OWN) -c -o $@ $<
 
 # Pure files of the mount are tested without it.
-$(BUILD)/tests/%: tests/unit/%.c $(LIB) $(filter $(BUILD)/fuse/lines.o,$(FUSE_OBJ)) | $(PROTO_HDR)
+$(BUILD)/tests/%: tests/unit/%.c $(UNIT_OBJ) $(LIB) $(filter $(BUILD)/fuse/lines.o,$(FUSE_OBJ)) | $(PROTO_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(OWN) -MF $@.d -o $@ $< $(filter %.o,$^) $(LIB) $(LDFLAGS) $(PKGLIBS) -lcmocka
 
@@ -72,4 +73,4 @@ clean:
 
 .PHONY: all unit layers clean
 .SECONDARY:
--include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(UNIT_BIN:=.d)
+-include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(UNIT_BIN:=.d)

@@ -103,11 +103,9 @@ static errint_t build_fragment(const struct lfs_build *b, const struct lfs_map *
         *out = (LanceFragment *)from->record; /* only packed from here on */
         return 0;
     }
-    LanceFragment *f = lfs_memdup(b->arena, from->record, sizeof *f);
+    LanceFragment *f = lfs_plan_record(from, b->arena);
     if (!f)
         return lfs_fail_nomem(err);
-    f->has_id = true;
-    f->id = from->id;
     if (from->is_theirs || from->files)
         LFS_TRY(place_files(b, files, from, f, err));
     if (from->deletion == LFS_DELETION_THEIRS)
@@ -131,6 +129,8 @@ static errint_t build_fragments(const struct lfs_build *b, LanceManifest *m, str
         LFS_TRY(build_fragment(b, &files, &plan->fragments[i], &m->fragments[i], err));
     m->has_max_fragment_id = plan->has_max_fragment_id;
     m->max_fragment_id = plan->max_fragment_id;
+    m->has_next_row_id = m->has_next_row_id || plan->next_row_id > 0;
+    m->next_row_id = plan->next_row_id;
     return 0;
 }
 

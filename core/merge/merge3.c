@@ -10,6 +10,7 @@
 #include "merge/maps.h"
 #include "merge/match.h"
 #include "merge/report.h"
+#include "merge/row_ids.h"
 #include "merge/rows.h"
 #include "util/cleanup.h"
 
@@ -47,8 +48,6 @@ static errint_t check_formats(struct merge *m) {
     if (strcmp(ours, theirs))
         return lfs_report_refusal(m->plan, m->err, "the data files of %s have format %s, those of %s %s: a table cannot mix them",
                                   m->in->ours_name, ours, m->in->theirs_name, theirs);
-    if (lfs_manifest_has_stable_row_ids(m->ours) || lfs_manifest_has_stable_row_ids(m->theirs))
-        return lfs_report_refusal(m->plan, m->err, "the table has stable row ids: a merge of those is not done yet");
     return 0;
 }
 
@@ -376,6 +375,7 @@ static errint_t run(struct merge *m) {
     LFS_TRY(merge_fragments(m));
     LFS_TRY(lfs_merge_maps(m->in, plan, m->err));
     LFS_TRY(merge_indices(m, &indices_changed));
+    LFS_TRY(lfs_merge_row_ids(m->in, m->matches, m->n_matches, plan, m->err));
     if (plan->refusal)
         plan->outcome = LFS_OUTCOME_REFUSED;
     else if (plan->n_conflicts)

@@ -20,6 +20,29 @@ bool lfs_list_add(struct lfs_list *list, struct lfs_arena *arena, void *item) {
     return true;
 }
 
+LanceFragment *lfs_plan_record(const struct lfs_plan_fragment *from, struct lfs_arena *arena) {
+    LanceFragment *f = lfs_memdup(arena, from->record, sizeof *f);
+    if (!f)
+        return NULL;
+    f->has_id = true;
+    f->id = from->id;
+    if (from->row_ids.data) {
+        f->row_id_sequence_case = LANCE__TABLE__DATA_FRAGMENT__ROW_ID_SEQUENCE_INLINE_ROW_IDS;
+        f->inline_row_ids = from->row_ids;
+    }
+    if (from->created_versions.data) {
+        f->created_at_version_sequence_case =
+            LANCE__TABLE__DATA_FRAGMENT__CREATED_AT_VERSION_SEQUENCE_INLINE_CREATED_AT_VERSIONS;
+        f->inline_created_at_versions = from->created_versions;
+    }
+    if (from->updated_versions.data) {
+        f->last_updated_at_version_sequence_case =
+            LANCE__TABLE__DATA_FRAGMENT__LAST_UPDATED_AT_VERSION_SEQUENCE_INLINE_LAST_UPDATED_AT_VERSIONS;
+        f->inline_last_updated_at_versions = from->updated_versions;
+    }
+    return f;
+}
+
 void lfs_plan_release(struct lfs_plan *plan) {
     for (size_t i = 0; i < plan->n_fragments; i++)
         if (plan->fragments[i].deleted)

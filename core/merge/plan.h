@@ -44,6 +44,8 @@ struct lfs_plan_fragment {
     enum lfs_deletion_from deletion;
     const LanceFragment *theirs; /* LFS_DELETION_THEIRS: whose deletion file */
     roaring_bitmap_t *deleted;   /* LFS_DELETION_NEW; owned by the plan */
+    /* Stable row ids: sequences that replace the record's; data NULL where that one's stay. */
+    ProtobufCBinaryData row_ids, created_versions, updated_versions;
     uint64_t n_deleted;          /* rows deleted in the result, counted, not believed */
 };
 
@@ -77,6 +79,7 @@ struct lfs_plan {
     bool fragments_changed, schema_changed, maps_changed;
     uint32_t max_fragment_id;
     bool has_max_fragment_id;
+    uint64_t next_row_id;
 
     LanceField **fields; /* the result's schema */
     size_t n_fields;
@@ -94,6 +97,9 @@ struct lfs_plan {
     uint64_t fragments_added, fragments_removed, fragments_changed_count;
     uint64_t rows_added, rows_removed;
 };
+
+/* The record under its id and sequences in the result: a copy in `arena`, files and deletion file still the record's. */
+LanceFragment *lfs_plan_record(const struct lfs_plan_fragment *fragment, struct lfs_arena *arena);
 
 bool lfs_list_add(struct lfs_list *list, struct lfs_arena *arena, void *item); /* false: out of memory */
 

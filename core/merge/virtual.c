@@ -30,11 +30,9 @@ static errint_t add_fragment(struct lfs_virtual *out, const struct lfs_plan_frag
                              const struct lfs_version *theirs, struct lfs_arena *arena, LanceFragment **slot,
                              struct lfs_error *err) {
     struct lfs_virtual_vector *v = &out->vectors[out->n_vectors++];
-    LanceFragment *f = lfs_memdup(arena, from->record, sizeof *f);
+    LanceFragment *f = lfs_plan_record(from, arena);
     if (!f)
         return lfs_fail_nomem(err);
-    f->has_id = true;
-    f->id = from->id;
     *slot = f;
     *v = (struct lfs_virtual_vector){.fragment = f, .version = from->is_theirs ? theirs : ours, .record = from->record};
     if (from->deletion == LFS_DELETION_THEIRS) { /* the file as it is: further comparisons know it by its record */
@@ -72,6 +70,7 @@ errint_t lfs_virtual_init(struct lfs_virtual *out, const struct lfs_plan *plan, 
     m->n_schema_metadata = plan->n_schema_metadata;
     m->has_max_fragment_id = plan->has_max_fragment_id;
     m->max_fragment_id = plan->max_fragment_id;
+    m->next_row_id = plan->next_row_id;
     out->version.manifest.message = m;
     out->version.manifest.transaction = NULL;
     return 0;

@@ -51,6 +51,7 @@ static errint_t merge_two(struct lfs_job *job, const struct lfs_base *a, const s
         .base = base->version,
         .ours = a->version,
         .theirs = b->version,
+        .base_is_theirs = false,
         .ours_name = f->ours.branch.name,
         .theirs_name = f->theirs.branch.name,
         .reader = &f->reader.reader,

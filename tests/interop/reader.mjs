@@ -4,6 +4,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { ALTERATIONS } from "./alter.mjs";
 
 // LanceDB wants NAME.lance inside a database directory, and takes few letters in a NAME: what is called otherwise (a
 // branch below a mount, a table `ü`) is opened by a link.
@@ -95,6 +96,7 @@ const OPS = {
   delete: (t, { where }) => t.delete(where),
   update: (t, { where, values }) => t.update({ where, values }),
   addColumn: (t, { name, sql }) => t.addColumns([{ name, valueSql: sql }]),
+  ...ALTERATIONS,
   optimize: (t) => t.optimize(),
   clean: (t) => t.optimize({ cleanupOlderThan: NOW(), deleteUnverified: true }),
   index: (t, { column }, { lancedb }) => t.createIndex(column, { config: lancedb.Index.btree(), replace: true }),
@@ -115,7 +117,7 @@ export async function operate(engine, dir, branch, op, args = {}) {
   if (!OPS[op]) throw new Error(`no operation ${op}`);
   return withTable(engine, dir, branch, async (t) => {
     const out = await OPS[op](t, args, engine);
-    return { version: await t.version(), value: ["branches", "count", "version"].includes(op) ? out : undefined };
+    return { version: await t.version(), value: ["branches", "count", "version", "search"].includes(op) ? out : undefined };
   });
 }
 
