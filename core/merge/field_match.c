@@ -162,6 +162,24 @@ static LanceField *twin_of(const struct pairing *ours, const struct pairing *the
     return NULL;
 }
 
+/* Did the side that kept the column give it new data, in place? */
+static bool has_new_data(const struct pairing *p, const LanceField *base, const LanceField *side) {
+    for (size_t i = 0; i < p->n_fragments; i++) {
+        const LanceFragment *mine = side_fragment(p, i);
+        if (!p->fragments[i].base || !mine || lfs_match_same_files(p->fragments[i].base, mine))
+            continue;
+        struct lfs_field_place a = lfs_field_place(p->fragments[i].base, base->id), b = lfs_field_place(mine, side->id);
+        if (b.file && (!a.file || a.column != b.column || strcmp(a.file->path ? a.file->path : "", b.file->path ? b.file->path : "")))
+            return true;
+    }
+    return false;
+}
+
+static void note_data(const struct pairing *ours, const struct pairing *theirs, struct lfs_field_match *m) {
+    m->our_data = m->base && m->ours && !m->theirs && has_new_data(ours, m->base, m->ours);
+    m->their_data = m->base && m->theirs && !m->ours && has_new_data(theirs, m->base, m->theirs);
+}
+
 errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_match *fragments, size_t n_fragments,
                           struct lfs_arena *arena, struct lfs_field_match **out, size_t *n_out, struct lfs_error *err) {
     const LanceManifest *base = input->base->manifest.message;
@@ -184,7 +202,7 @@ errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_
         LanceField *theirs = o.pair[i] ? paired_with(&t, o.pair[i]) : twin_of(&o, &t, f, path);
         if (theirs)
             seen[index_of(t.side, theirs)] = true;
-        list[n++] = (struct lfs_field_match){o.pair[i], f, theirs, path};
+        list[n++] = (struct lfs_field_match){.base = o.pair[i], .ours = f, .theirs = theirs, .path = path};
     }
     for (size_t i = 0; i < base->n_fields; i++) {
         LanceField *theirs = paired_with(&t, base->fields[i]);
@@ -192,14 +210,16 @@ errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_
             continue;
         if (theirs)
             seen[index_of(t.side, theirs)] = true;
-        list[n++] = (struct lfs_field_match){base->fields[i], NULL, theirs,
-                                             theirs ? lfs_field_path(arena, t.side, theirs)
+        list[n++] = (struct lfs_field_match){.base = base->fields[i], .theirs = theirs,
+                                             .path = theirs ? lfs_field_path(arena, t.side, theirs)
                                                     : lfs_field_path(arena, base, base->fields[i])};
     }
     for (size_t i = 0; i < t.side->n_fields; i++)
         if (!seen[i])
-            list[n++] = (struct lfs_field_match){NULL, NULL, t.side->fields[i],
-                                                 lfs_field_path(arena, t.side, t.side->fields[i])};
+            list[n++] = (struct lfs_field_match){.theirs = t.side->fields[i],
+                                                 .path = lfs_field_path(arena, t.side, t.side->fields[i])};
+    for (size_t i = 0; i < n; i++)
+        note_data(&o, &t, &list[i]);
     *out = list;
     *n_out = n;
     return 0;

@@ -187,10 +187,28 @@ static bool rewrote_data(const struct merge *m, const struct lfs_match *x, enum 
     return false;
 }
 
+/* One side gave the fragment new data, the other removed it: two values of one unit. Theirs cannot win where ours has
+ * removed what it would stand in. */
+static errint_t settle_removed(struct merge *m, size_t i, enum lfs_side remover, bool *keep) {
+    const struct lfs_fragment_state *s = &m->rows.states[i];
+    const struct lfs_fragment_side *mine = remover == LFS_OURS ? &s->ours : &s->theirs;
+    bool by_ours = remover == LFS_OURS;
+    if (mine->change != LFS_GONE || mine->moved || m->plan->refusal)
+        return 0;
+    *keep = !by_ours && m->in->policy.rows == LFS_STRATEGY_DEST;
+    if (m->in->policy.rows == LFS_STRATEGY_DEST || (!by_ours && m->in->policy.rows == LFS_STRATEGY_SOURCE))
+        return 0;
+    struct lfs_conflict c = {by_ours ? "remove-rewrite" : "rewrite-remove",
+                             lfs_sprintf(m->plan->arena, "fragment %" PRIu64, s->id), "there",
+                             by_ours ? "removed" : "a column rewritten", by_ours ? "a column rewritten" : "removed"};
+    return lfs_report_conflict(m->plan, &c, m->err);
+}
+
 /* One side rewrote a column in place while the other moved rows of the fragment elsewhere: those rows would keep the old
- * value. */
-static errint_t check_rewritten(struct merge *m, size_t i) {
+ * value. *keep: ours' fragment stays as it is. */
+static errint_t check_rewritten(struct merge *m, size_t i, bool *keep) {
     const struct lfs_match *x = &m->matches[i];
+    *keep = false;
     for (int side = LFS_OURS; side <= LFS_THEIRS; side++) {
         bool moved = false;
         enum lfs_side other = side == LFS_OURS ? LFS_THEIRS : LFS_OURS;
@@ -203,6 +221,7 @@ static errint_t check_rewritten(struct merge *m, size_t i) {
             LFS_TRY(lfs_report_refusal(m->plan, m->err,
                                        "one side rewrote a column of fragment %" PRIu64 " and %s updated rows of it: not merged",
                                        x->base->id, side == LFS_OURS ? m->in->ours_name : m->in->theirs_name));
+        LFS_TRY(settle_removed(m, i, (enum lfs_side)side, keep));
     }
     return 0;
 }
@@ -248,8 +267,12 @@ static errint_t merge_fragments(struct merge *m) {
     for (size_t i = 0; i < m->n_matches && !plan->refusal; i++) {
         if (!is_shared(&m->matches[i]))
             continue;
-        LFS_TRY(check_rewritten(m, i)); /* first: deciding hands vectors over */
-        LFS_TRY(decide(m, i));
+        bool keep;
+        LFS_TRY(check_rewritten(m, i, &keep)); /* first: deciding hands vectors over */
+        if (keep)
+            keep_ours(m, m->matches[i].ours);
+        else
+            LFS_TRY(decide(m, i));
     }
     for (size_t i = 0; i < m->n_matches && !plan->refusal; i++) {
         const struct lfs_match *x = &m->matches[i];

@@ -93,7 +93,7 @@ static errint_t merge_ours(struct schema *s, size_t i) {
         return 0;
     }
     if (!m->theirs) { /* theirs dropped it */
-        bool altered = !unchanged(m->base, m->ours);
+        bool altered = !unchanged(m->base, m->ours) || m->our_data;
         if (altered && s->in->policy.schema == LFS_STRATEGY_DEST)
             keep(s, i, m->ours);
         else
@@ -116,7 +116,7 @@ static errint_t merge_ours(struct schema *s, size_t i) {
 /* A column of the base that ours dropped. Theirs cannot win here: ours may have removed its data. */
 static errint_t merge_dropped(struct schema *s, size_t i) {
     const struct lfs_field_match *m = &s->out->matches[i];
-    if (!m->theirs || unchanged(m->base, m->theirs) || s->in->policy.schema == LFS_STRATEGY_DEST)
+    if (!m->theirs || (unchanged(m->base, m->theirs) && !m->their_data) || s->in->policy.schema == LFS_STRATEGY_DEST)
         return 0;
     return column_conflict(s, "drop-alter", m->path, "there", "dropped", "altered");
 }
@@ -241,6 +241,18 @@ static errint_t prepare(struct schema *s) {
     return 0;
 }
 
+/* Columns that were renamed into each other's names, or into that of a new one. */
+static errint_t check_names(struct schema *s) {
+    const struct lfs_schema_merge *out = s->out;
+    for (size_t i = 0; out->changed && i < out->n_fields; i++) {
+        const LanceField *f = out->fields[i];
+        const LanceField *first = name_taken(out, f->name ? f->name : "", f->parent_id);
+        if (first && first != f)
+            LFS_TRY(column_conflict(s, "name", f->name ? f->name : "", "absent", "one column of that name", "another one"));
+    }
+    return 0;
+}
+
 errint_t lfs_merge_schema(const struct lfs_merge_input *input, const struct lfs_field_match *matches, size_t n_matches,
                           bool keep_ids, struct lfs_plan *plan, struct lfs_schema_merge *out, struct lfs_error *err) {
     struct schema s = {.in = input,
@@ -257,5 +269,5 @@ errint_t lfs_merge_schema(const struct lfs_merge_input *input, const struct lfs_
         LFS_TRY(matches[i].ours    ? merge_ours(&s, i)
                 : matches[i].base  ? merge_dropped(&s, i)
                                    : add_theirs(&s, i));
-    return 0;
+    return check_names(&s);
 }

@@ -85,10 +85,7 @@ void lfs_job_say_unchanged(struct lfs_job *job, const char *result) {
 
 static errint_t resolve_target(struct lfs_job *job, const char *target, struct lfs_error *err) {
     const struct lfs_command *c = job->context->command;
-    char *word = lfs_sprintf(job->arena, "tree/%s", target); /* a name could itself be read as "tree/..." */
-    if (!word)
-        return lfs_fail_nomem(err);
-    LFS_TRY(lfs_verb_state(job->context, word, &job->target, err));
+    LFS_TRY(lfs_verb_tip(job->context, target, &job->target, err));
     if (c->has_expect && c->expect != job->target.version->number)
         return lfs_fail(err, LFS_E_STALE, "%s is at version %" PRIu64 ", not at %" PRIu64 " as expected",
                         job->target.branch.name, job->target.version->number, c->expect);

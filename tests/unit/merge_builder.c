@@ -499,9 +499,10 @@ static void statement(struct draft *d, char *rest) {
         change_schema_entry(d, rest, removed);
     else if (strcmp(word, "index") == 0)
         change_index(d, rest, removed);
-    else if (strcmp(word, "dead") == 0)
-        set_dead(d, edit_fragment(d, need_word(&rest, "fragment")), rest);
-    else if (strcmp(word, "files") == 0) {
+    else if (strcmp(word, "dead") == 0) {
+        LanceFragment *f = edit_fragment(d, need_word(&rest, "fragment"));
+        set_dead(d, f, rest);
+    } else if (strcmp(word, "files") == 0) {
         LanceFragment *f = edit_fragment(d, need_word(&rest, "fragment"));
         read_files(d, f, need_word(&rest, "files"));
     } else if (strcmp(word, "id") == 0) {

@@ -86,6 +86,16 @@ void lab_expect(struct lab *lab, const struct expect *expect);
 /* The three in one. */
 void check_scene(const struct scene *scene, const struct expect *expect);
 
+/* A test that is nothing but a scene and what is expected of it. */
+struct example {
+    const char *name;
+    struct scene scene;
+    struct expect expect;
+    bool both; /* with ours and theirs exchanged the same is expected */
+    const struct expect *swapped; /* or this */
+};
+int run_examples(const char *group, const struct example *examples, size_t n);
+
 /* The other way round: ours and theirs exchanged. */
 struct scene scene_swapped(const struct scene *scene);
 

@@ -259,3 +259,23 @@ void check_scene_fails(const struct scene *scene, enum lfs_code code, const char
         fail_msg("\"%s\" does not say \"%s\"", lab.err.message, text);
     lab_free(&lab);
 }
+
+static void one_example(void **state) {
+    const struct example *e = *state;
+    struct scene swapped = scene_swapped(&e->scene);
+    check_scene(&e->scene, &e->expect);
+    if (e->both)
+        check_scene(&swapped, &e->expect);
+    if (e->swapped)
+        check_scene(&swapped, e->swapped);
+}
+
+int run_examples(const char *group, const struct example *examples, size_t n) {
+    struct CMUnitTest *tests = calloc(n, sizeof *tests);
+    assert_non_null(tests);
+    for (size_t i = 0; i < n; i++)
+        tests[i] = (struct CMUnitTest){.name = examples[i].name, .test_func = one_example, .initial_state = (void *)&examples[i]};
+    int failed = _cmocka_run_group_tests(group, tests, n, NULL, NULL);
+    free(tests);
+    return failed;
+}
