@@ -15,6 +15,7 @@ readonly STAGE_SECONDS=${LANCEFS_TEST_SECONDS:-1500}
 readonly REPORTS=$ROOT/build/asan/reports
 JOBS=$(nproc)
 readonly JOBS
+readonly NODE_JOBS=$((JOBS + 1)) # a test waits more than it computes
 
 # ---- the stages ------------------------------------------------------------------------------------------------------
 
@@ -36,7 +37,7 @@ node_tests() { # DIR DAEMON
         echo "no tests/$1/*.test.mjs"
         return
     fi
-    LANCEFS=$ROOT/$2 limited node --test \
+    LANCEFS=$ROOT/$2 limited node --test --test-concurrency="$NODE_JOBS" \
         --test-reporter=spec --test-reporter-destination=stdout \
         --test-reporter=tap --test-reporter-destination="$tap" "${files[@]}"
 }

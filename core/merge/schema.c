@@ -82,15 +82,36 @@ static struct lfs_new_field new_field(struct schema *s, const struct lfs_field_m
     return added;
 }
 
+/* A retyped column is a new one in the place of the base's. Did the other side drop that one, and put none there? */
+static bool dropped_there(struct schema *s, const struct lfs_new_field *added, enum lfs_side there) {
+    bool dropped = false;
+    for (size_t i = 0; added->replaces && i < s->out->n_matches; i++) {
+        const struct lfs_field_match *m = &s->out->matches[i];
+        if (!m->base && (there == LFS_OURS ? m->ours : m->theirs) && strcmp(m->path, added->path) == 0)
+            return false;
+        if (m->base && !m->ours && !m->theirs)
+            dropped |= strcmp(lfs_field_path(s->plan->arena, s->base, m->base), added->path) == 0;
+    }
+    return dropped;
+}
+
 /* A column that ours has. */
 static errint_t merge_ours(struct schema *s, size_t i) {
     const struct lfs_field_match *m = &s->out->matches[i];
     LanceField *merged;
     if (!m->base) {
+        struct lfs_new_field added = new_field(s, m, m->ours, LFS_OURS);
+        bool dropped = !m->theirs && dropped_there(s, &added, LFS_THEIRS);
+        if (dropped && s->in->policy.schema == LFS_STRATEGY_SOURCE) {
+            s->out->changed = true;
+            return 0;
+        }
         keep(s, i, m->ours);
         if (!m->theirs)
-            s->out->ours[s->out->n_ours++] = new_field(s, m, m->ours, LFS_OURS);
-        return 0;
+            s->out->ours[s->out->n_ours++] = added;
+        return dropped && s->in->policy.schema == LFS_STRATEGY_FAIL
+                   ? column_conflict(s, "alter-drop", m->path, "there", "altered", "dropped")
+                   : 0;
     }
     if (!m->theirs) { /* theirs dropped it */
         bool altered = !unchanged(m->base, m->ours) || m->our_data;
@@ -220,6 +241,10 @@ static errint_t add_theirs(struct schema *s, size_t i) {
                    ? column_conflict(s, "add-add", m->path, "absent", "added", "added otherwise")
                    : column_conflict(s, "name", m->path, "absent", "the name of another column", "added");
     struct lfs_new_field added = new_field(s, m, f, LFS_THEIRS);
+    if (s->in->policy.schema != LFS_STRATEGY_SOURCE && dropped_there(s, &added, LFS_OURS))
+        return s->in->policy.schema == LFS_STRATEGY_DEST
+                   ? 0
+                   : column_conflict(s, "drop-alter", m->path, "there", "dropped", "altered");
     out->ids[i] = s->keep_ids ? f->id : s->next_id++;
     out->theirs[out->n_theirs++] = added;
     return insert(s, f, out->ids[i], parent, place_for(s, &added, parent));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library for LD_PRELOAD that kills the process (SIGKILL, as a power cut would) just before its n-th call that changes
 // the file system. Counting begins when the file LANCEFS_STOP_ARMED exists and starts anew whenever it is made anew; the
-// file's first line is n. 0 counts without killing. The count goes to LANCEFS_STOP_COUNT at each call.
+// file's first line is n. 0 counts without killing. Each call adds a line to LANCEFS_STOP_COUNT: its number, its name and
+// the file that it is about.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -31,12 +34,21 @@ static long read_limit(const char *path) {
     return n > 0 ? atol(text) : 0;
 }
 
-static void write_count(const char *call) {
+// The file that a descriptor stands for; empty for none.
+static void name_of(int fd, char *to, size_t size) {
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    long n = syscall(SYS_readlinkat, AT_FDCWD, link, to, size - 1);
+    to[n > 0 ? n : 0] = 0;
+}
+
+static void write_count(const char *call, int dir, const char *name) {
     const char *path = getenv("LANCEFS_STOP_COUNT");
     if (!path)
         return;
-    char text[64];
-    int n = snprintf(text, sizeof text, "%ld %s\n", count, call);
+    char text[1200], in[512];
+    name_of(dir, in, sizeof in);
+    int n = snprintf(text, sizeof text, "%ld %s %s%s%.512s\n", count, call, in, *in && *name ? "/" : "", name);
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
@@ -44,7 +56,8 @@ static void write_count(const char *call) {
     syscall(SYS_close, fd);
 }
 
-static void before(const char *call) {
+// `name` in the directory `dir`, or "" for the file `dir` itself.
+static void before(const char *call, int dir, const char *name) {
     const char *path = getenv("LANCEFS_STOP_ARMED");
     struct stat st;
     if (!path || stat(path, &st))
@@ -55,58 +68,60 @@ static void before(const char *call) {
         count = 0;
     }
     count++;
-    write_count(call);
+    write_count(call, dir, name);
     if (count == read_limit(path))
         syscall(SYS_kill, getpid(), SIGKILL);
     pthread_mutex_unlock(&lock);
 }
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-#define WRAP(name, params, ...)                                                                                        \
+#define WRAP(name, dir, file, params, ...)                                                                             \
     int name params {                                                                                                  \
-        before(#name);                                                                                                 \
+        before(#name, dir, file);                                                                                      \
         return NEXT(name)(__VA_ARGS__);                                                                                \
     }
 
-WRAP(link, (const char *a, const char *b), a, b)
-WRAP(linkat, (int d, const char *a, int e, const char *b, int f), d, a, e, b, f)
-WRAP(symlinkat, (const char *a, int d, const char *b), a, d, b)
-WRAP(rename, (const char *a, const char *b), a, b)
-WRAP(renameat, (int d, const char *a, int e, const char *b), d, a, e, b)
-WRAP(renameat2, (int d, const char *a, int e, const char *b, unsigned f), d, a, e, b, f)
-WRAP(unlink, (const char *a), a)
-WRAP(unlinkat, (int d, const char *a, int f), d, a, f)
-WRAP(mkdir, (const char *a, mode_t m), a, m)
-WRAP(mkdirat, (int d, const char *a, mode_t m), d, a, m)
-WRAP(fsync, (int fd), fd)
-WRAP(fdatasync, (int fd), fd)
-WRAP(ftruncate, (int fd, off_t n), fd, n)
-WRAP(ftruncate64, (int fd, off64_t n), fd, n)
+WRAP(link, AT_FDCWD, b, (const char *a, const char *b), a, b)
+WRAP(linkat, e, b, (int d, const char *a, int e, const char *b, int f), d, a, e, b, f)
+WRAP(symlinkat, d, b, (const char *a, int d, const char *b), a, d, b)
+WRAP(rename, AT_FDCWD, b, (const char *a, const char *b), a, b)
+WRAP(renameat, e, b, (int d, const char *a, int e, const char *b), d, a, e, b)
+WRAP(renameat2, e, b, (int d, const char *a, int e, const char *b, unsigned f), d, a, e, b, f)
+WRAP(unlink, AT_FDCWD, a, (const char *a), a)
+WRAP(unlinkat, d, a, (int d, const char *a, int f), d, a, f)
+WRAP(mkdir, AT_FDCWD, a, (const char *a, mode_t m), a, m)
+WRAP(mkdirat, d, a, (int d, const char *a, mode_t m), d, a, m)
+WRAP(fsync, fd, "", (int fd), fd)
+WRAP(fdatasync, fd, "", (int fd), fd)
+WRAP(ftruncate, fd, "", (int fd, off_t n), fd, n)
+WRAP(ftruncate64, fd, "", (int fd, off64_t n), fd, n)
 
-// Writes count on regular files only: the FUSE device and the log are written too.
+// Writes count on regular files only: the FUSE device, the log and the kernel's settings of a mount are written too.
 static int changes_file(int fd) {
     struct stat st;
+    struct statfs fs;
     int flags = fcntl(fd, F_GETFL);
-    return !fstat(fd, &st) && S_ISREG(st.st_mode) && flags >= 0 && !(flags & O_APPEND);
+    return !fstat(fd, &st) && S_ISREG(st.st_mode) && flags >= 0 && !(flags & O_APPEND) && !fstatfs(fd, &fs) &&
+           fs.f_type != SYSFS_MAGIC;
 }
 
 ssize_t write(int fd, const void *bytes, size_t n) {
     if (changes_file(fd))
-        before("write");
+        before("write", fd, "");
     return NEXT(write)(fd, bytes, n);
 }
 ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at) {
     if (changes_file(fd))
-        before("pwrite");
+        before("pwrite", fd, "");
     return NEXT(pwrite)(fd, bytes, n, at);
 }
 ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at) {
     if (changes_file(fd))
-        before("pwrite");
+        before("pwrite", fd, "");
     return NEXT(pwrite64)(fd, bytes, n, at);
 }
 ssize_t copy_file_range(int in, off_t *i, int out, off_t *o, size_t n, unsigned f) {
-    before("copy_file_range");
+    before("copy_file_range", out, "");
     return NEXT(copy_file_range)(in, i, out, o, n, f);
 }
 
@@ -121,7 +136,7 @@ static mode_t mode_of(int flags, va_list args) {
         mode_t mode = mode_of(flags, args);                                                                            \
         va_end(args);                                                                                                  \
         if (flags & O_CREAT)                                                                                           \
-            before(#name);                                                                                             \
+            before(#name, AT_FDCWD, path);                                                                             \
         return NEXT(name)(path, flags, mode);                                                                          \
     }
 #define WRAP_OPENAT(name)                                                                                              \
@@ -131,7 +146,7 @@ static mode_t mode_of(int flags, va_list args) {
         mode_t mode = mode_of(flags, args);                                                                            \
         va_end(args);                                                                                                  \
         if (flags & O_CREAT)                                                                                           \
-            before(#name);                                                                                             \
+            before(#name, dir, path);                                                                                  \
         return NEXT(name)(dir, path, flags, mode);                                                                     \
     }
 WRAP_OPEN(open)

@@ -2,6 +2,7 @@
 // Reads manifests through protoc and the project's own .proto files, as the tests ask about them: independent of the
 // program under test. By hand: node manifest.mjs DATASET_OR_BRANCH_DIRECTORY [VERSION]
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,8 +12,14 @@ const PROTO = process.env.PROTO ?? path.join(PROJECT, "proto");
 const V2_NAME_LENGTH = "18446744073709551614.manifest".length;
 const FOOTER_LENGTH = 16; // i64 offset of the message, i16 major, i16 minor, "LANC"
 
-// The text that protoc makes of a message.
+// The text that protoc makes of a message; the same bytes are decoded once.
+const decoded = new Map();
 function decode(type, file, bytes) {
+  const key = `${type} ${createHash("sha1").update(bytes).digest("hex")}`;
+  if (!decoded.has(key)) decoded.set(key, protoc(type, file, bytes));
+  return decoded.get(key);
+}
+function protoc(type, file, bytes) {
   const r = spawnSync("protoc", [`-I${PROTO}`, `--decode=lance.table.${type}`, `${PROTO}/${file}`], {
     input: bytes,
     maxBuffer: 1 << 30,
@@ -134,14 +141,13 @@ function transaction(bytes) {
   };
 }
 
-// What a manifest file says.
+// What a manifest file says; the transaction and the indexes in it are decoded when they are asked for.
 export function parseManifest(bytes) {
   const at = Number(bytes.readBigUInt64LE(bytes.length - FOOTER_LENGTH)),
     message = section(bytes, at);
   if (at + 4 + message.length !== bytes.length - FOOTER_LENGTH)
     throw new Error("the manifest message does not reach to the footer");
-  const t = tree(decode("Manifest", "table.proto", message)),
-    offset = (x) => one(x);
+  const t = tree(decode("Manifest", "table.proto", message));
   return {
     tree: t,
     version: number(t.version),
@@ -156,10 +162,13 @@ export function parseManifest(bytes) {
     transactionFile: utf8(one(t.transaction_file)),
     dataFormat: utf8(one(t.data_format?.[0]?.version)),
     nextRowId: number(t.next_row_id) ?? 0,
-    transaction: t.transaction_section ? transaction(section(bytes, offset(t.transaction_section))) : undefined,
-    indices: t.index_section
-      ? (tree(decode("IndexSection", "table.proto", section(bytes, offset(t.index_section)))).indices ?? []).map(index)
-      : [],
+    get transaction() {
+      return t.transaction_section ? transaction(section(bytes, one(t.transaction_section))) : undefined;
+    },
+    get indices() {
+      if (!t.index_section) return [];
+      return (tree(decode("IndexSection", "table.proto", section(bytes, one(t.index_section)))).indices ?? []).map(index);
+    },
   };
 }
 
@@ -169,7 +178,7 @@ export function load(dir, version) {
     found = version === undefined ? all.at(-1) : all.find((m) => m.version === version);
   if (!found) throw new Error(`${dir} has no version ${version}`);
   const file = path.join(dir, "_versions", found.name);
-  return { file, name: found.name, nameVersion: found.version, ...parseManifest(fs.readFileSync(file)) };
+  return Object.assign(parseManifest(fs.readFileSync(file)), { file, name: found.name, nameVersion: found.version });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

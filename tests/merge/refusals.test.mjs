@@ -58,9 +58,9 @@ onEach("add_columns clash: one name with two types never merges", async (t, engi
 });
 
 const TWENTY = changed(rows(0, 20), 3, { v: "edited" });
+// The row that main updated after the fork has no value in a column that the branch added.
 const DROPS = {
-  drop: TWENTY.map(({ id, n }) => ({ id, n })),
-  gap: TWENTY.map(({ id, v }) => ({ id, v, m: id * 10 })),
+  gap: TWENTY.map(({ id, v }) => ({ id, v, m: id === 3 ? null : id * 10 })),
   rename: TWENTY.map(({ id, v, n }) => ({ id, text: v, n })),
 };
 for (const [branch, all] of Object.entries(DROPS)) {
@@ -69,6 +69,11 @@ for (const [branch, all] of Object.entries(DROPS)) {
     if ((await mergesOrRefuses(g, "main", branch, all)) === "refused") await checkTip(g, "main", TWENTY);
   });
 }
+onEach("drop_vs_edit drop: the edit is not dropped with its column", async (t, engine) => {
+  const g = await mounted(t, "drop_vs_edit", engine);
+  await stops(g, "main", "drop", ["ECANCELED", "EOPNOTSUPP"]);
+  await checkTip(g, "main", TWENTY);
+});
 
 const GROWN = [...rows(0, 20), ...rows(20, 1, "m")];
 onEach(

@@ -57,7 +57,7 @@ struct lab {
     struct lfs_error err;
     errint_t result;
     struct lab_vector *vectors;
-    unsigned deletions_read;
+    unsigned deletions_read; /* files that the merge asked for */
 };
 
 /* Build, and merge. What must hold of every plan is checked. Ends by lab_free. */
