@@ -132,9 +132,8 @@ static void drop_empty(struct list *l) {
 }
 
 errint_t lfs_columns_merge(const struct lfs_columns *columns, const struct lfs_match *x,
-                           struct lfs_plan_fragment *fragment, bool *changed, struct lfs_error *err) {
+                           struct lfs_plan_fragment *fragment, struct lfs_error *err) {
     struct list l = {.c = columns, .err = err};
-    *changed = false;
     if (!columns->schema->changed && lfs_match_same_files(x->ours, x->theirs))
         return 0;
     l.files = LFS_NEW_ARRAY(columns->plan->arena, struct lfs_plan_file, x->ours->n_files + x->theirs->n_files + 1);
@@ -144,10 +143,10 @@ errint_t lfs_columns_merge(const struct lfs_columns *columns, const struct lfs_m
     for (size_t i = 0; i < x->theirs->n_files; i++)
         LFS_TRY(add_theirs(&l, x, x->theirs->files[i]));
     drop_empty(&l);
-    *changed = l.n != x->ours->n_files;
-    for (size_t i = 0; i < l.n && !*changed; i++)
-        *changed = l.files[i].record != x->ours->files[i];
-    if (*changed) {
+    bool changed = l.n != x->ours->n_files;
+    for (size_t i = 0; i < l.n && !changed; i++)
+        changed = l.files[i].record != x->ours->files[i];
+    if (changed) {
         fragment->files = l.files;
         fragment->n_files = l.n;
     }

@@ -12,10 +12,10 @@ struct lfs_columns {
     struct lfs_plan *plan;
 };
 
-/* The files of a fragment that ours and theirs (and the base) have. *changed: they differ from ours'. One column of one
- * fragment that both sides rewrote is a conflict. */
+/* The files of a fragment that ours and theirs (and the base) have, put into `fragment` where they differ from ours'. One
+ * column of one fragment that both sides rewrote is a conflict. */
 errint_t lfs_columns_merge(const struct lfs_columns *columns, const struct lfs_match *match,
-                           struct lfs_plan_fragment *fragment, bool *changed, struct lfs_error *err);
+                           struct lfs_plan_fragment *fragment, struct lfs_error *err);
 
 /* The files of a new fragment of theirs, with the field ids of the result. */
 errint_t lfs_columns_take(const struct lfs_columns *columns, const LanceFragment *theirs,

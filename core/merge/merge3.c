@@ -12,6 +12,8 @@
 #include "merge/report.h"
 #include "merge/row_ids.h"
 #include "merge/rows.h"
+#include "merge/rows_state.h"
+#include "merge/virtual.h"
 #include "util/cleanup.h"
 
 struct merge {
@@ -25,6 +27,7 @@ struct merge {
     struct lfs_rows rows;
     struct lfs_schema_merge schema;
     struct lfs_columns columns;
+    bool agree;          /* on all fragments */
     bool keep_their_ids; /* fast-forward: no id of ours is in the way */
     struct lfs_error *err;
 };
@@ -76,49 +79,36 @@ static void decide_ids(struct merge *m) {
     }
 }
 
-static uint64_t live_rows(const LanceFragment *f) {
-    uint64_t deleted = f->deletion_file ? f->deletion_file->num_deleted_rows : 0;
-    return f->physical_rows > deleted ? f->physical_rows - deleted : 0;
-}
-
 static struct lfs_plan_fragment *add(struct merge *m, const LanceFragment *record) {
     struct lfs_plan_fragment *f = &m->plan->fragments[m->plan->n_fragments++];
     *f = (struct lfs_plan_fragment){.id = record->id, .record = record};
     return f;
 }
 
-static struct lfs_plan_fragment *keep_ours(struct merge *m, const LanceFragment *ours) {
+/* A fragment as ours has it. One of a virtual state has its vector written, which no file holds yet. */
+static errint_t keep_ours(struct merge *m, const LanceFragment *ours, struct lfs_plan_fragment **out) {
+    const struct lfs_merge_reader *r = m->in->reader;
     struct lfs_plan_fragment *f = add(m, ours);
     f->n_deleted = ours->deletion_file ? ours->deletion_file->num_deleted_rows : 0;
-    return f;
-}
-
-static void remove_ours(struct merge *m, const LanceFragment *ours) {
-    struct lfs_plan *plan = m->plan;
-    plan->removed_ids[plan->n_removed++] = ours->id;
-    plan->fragments_removed++;
-    plan->rows_removed += live_rows(ours);
-    plan->fragments_changed = true;
+    *out = f;
+    if (!lfs_virtual_is_marker(ours->deletion_file))
+        return 0;
+    f->deletion = LFS_DELETION_NEW;
+    return r->deletions(r->context, m->in->ours, ours, &f->deleted, m->err);
 }
 
 /* A fragment of ours under the vector `deleted` (owned from here on), which is theirs' whole where `from_theirs`. */
 static struct lfs_plan_fragment *change_ours(struct merge *m, const struct lfs_match *x, bool from_theirs,
                                              roaring_bitmap_t *deleted) {
     struct lfs_plan_fragment *f = add(m, x->ours);
-    uint64_t before = x->ours->deletion_file ? x->ours->deletion_file->num_deleted_rows : 0;
     f->deletion = LFS_DELETION_NEW;
     f->deleted = deleted;
     f->n_deleted = deleted ? roaring_bitmap_get_cardinality(deleted) : 0;
-    if (from_theirs && x->theirs->deletion_file && x->theirs->id == f->id) {
+    if (from_theirs && x->theirs->deletion_file && x->theirs->id == f->id &&
+        !lfs_virtual_is_marker(x->theirs->deletion_file)) {
         f->deletion = LFS_DELETION_THEIRS; /* the file's name holds the id, which is the same */
         f->theirs = x->theirs;
     }
-    if (f->n_deleted > before)
-        m->plan->rows_removed += f->n_deleted - before;
-    else
-        m->plan->rows_added += before - f->n_deleted;
-    m->plan->fragments_changed_count++;
-    m->plan->fragments_changed = true;
     return f;
 }
 
@@ -126,16 +116,14 @@ static struct lfs_plan_fragment *change_ours(struct merge *m, const struct lfs_m
 static errint_t keep_new(struct merge *m, const LanceFragment *ours) {
     const struct lfs_merge_reader *r = m->in->reader;
     const roaring_bitmap_t *extra = lfs_rows_extra(&m->rows, LFS_OURS, ours->files[0]->path);
+    struct lfs_plan_fragment *f;
     roaring_bitmap_t *deleted;
-    if (!extra) {
-        keep_ours(m, ours);
-        return 0;
-    }
+    if (!extra)
+        return keep_ours(m, ours, &f);
     LFS_TRY(r->deletions(r->context, m->in->ours, ours, &deleted, m->err));
     roaring_bitmap_or_inplace(deleted, extra);
     if (roaring_bitmap_get_cardinality(deleted) >= ours->physical_rows) {
-        roaring_bitmap_free(deleted);
-        remove_ours(m, ours);
+        roaring_bitmap_free(deleted); /* nothing of it is left */
         return 0;
     }
     struct lfs_match x = {.ours = ours};
@@ -165,11 +153,10 @@ static errint_t add_theirs(struct merge *m, const LanceFragment *theirs, uint64_
     f->n_deleted = deleted ? roaring_bitmap_get_cardinality(deleted) : 0;
     if (deleted) {
         f->theirs = theirs;
-        f->deletion = f->id == theirs->id && !extra ? LFS_DELETION_THEIRS : LFS_DELETION_NEW;
+        f->deletion = f->id == theirs->id && !extra && !lfs_virtual_is_marker(theirs->deletion_file)
+                          ? LFS_DELETION_THEIRS
+                          : LFS_DELETION_NEW;
     }
-    m->plan->fragments_added++;
-    m->plan->rows_added += theirs->physical_rows - f->n_deleted;
-    m->plan->fragments_changed = true;
     return m->keep_their_ids ? 0 : lfs_columns_take(&m->columns, theirs, f, m->err);
 }
 
@@ -226,13 +213,51 @@ static errint_t check_rewritten(struct merge *m, size_t i, bool *keep) {
     return 0;
 }
 
-static errint_t merge_files(struct merge *m, size_t i, struct lfs_plan_fragment *f) {
-    bool changed;
-    LFS_TRY(lfs_columns_merge(&m->columns, &m->matches[i], f, &changed, m->err));
-    if (changed && f->deletion == LFS_DELETION_KEPT)
-        m->plan->fragments_changed_count++;
-    m->plan->fragments_changed |= changed;
+/* Does the result read a column from a file of ours that theirs does not read it from? */
+static bool reads_ours(const struct merge *m, const struct lfs_match *x) {
+    for (size_t i = 0; i < m->n_fields; i++) {
+        const struct lfs_field_match *field = &m->fields[i];
+        struct lfs_field_place ours = {0}, theirs = {0};
+        if (!field->ours || !lfs_schema_has(&m->schema, field->ours->id))
+            continue;
+        ours = lfs_field_place(x->ours, field->ours->id);
+        if (field->theirs)
+            theirs = lfs_field_place(x->theirs, field->theirs->id);
+        if (ours.file && (!theirs.file || strcmp(ours.file->path ? ours.file->path : "",
+                                                 theirs.file->path ? theirs.file->path : "")))
+            return true;
+    }
+    return false;
+}
+
+/* A column file holds no values for rows that were deleted when it was written: those of one side cannot serve rows that
+ * the side deleted and that live in the result. */
+static errint_t check_holes(struct merge *m, size_t i, const struct lfs_plan_fragment *f) {
+    struct lfs_fragment_state *s = &m->rows.states[i];
+    const struct lfs_match *x = &m->matches[i];
+    static const roaring_bitmap_t none;
+    bool from[2] = {reads_ours(m, x), false};
+    for (size_t k = 0; f->files && k < f->n_files; k++)
+        from[1] |= f->files[k].is_theirs;
+    for (int k = 0; k < 2; k++) {
+        enum lfs_side side = k ? LFS_THEIRS : LFS_OURS;
+        if (!from[k])
+            continue;
+        LFS_TRY(lfs_rows_load(&m->rows, s, LFS_OURS, m->err));
+        LFS_TRY(lfs_rows_load(&m->rows, s, side, m->err));
+        const roaring_bitmap_t *result = f->deletion == LFS_DELETION_KEPT ? s->ours.deleted : f->deleted ? f->deleted : &none;
+        if (!roaring_bitmap_is_subset(lfs_rows_side(s, side)->deleted, result))
+            return lfs_report_refusal(m->plan, m->err,
+                                      "rows of fragment %" PRIu64 " that %s had deleted would live, and its column files "
+                                      "hold no values for them: not merged",
+                                      f->id, k ? m->in->theirs_name : m->in->ours_name);
+    }
     return 0;
+}
+
+static errint_t merge_files(struct merge *m, size_t i, struct lfs_plan_fragment *f) {
+    LFS_TRY(lfs_columns_merge(&m->columns, &m->matches[i], f, m->err));
+    return check_holes(m, i, f);
 }
 
 static errint_t decide(struct merge *m, size_t i) {
@@ -241,11 +266,11 @@ static errint_t decide(struct merge *m, size_t i) {
     LFS_TRY(lfs_rows_decide(&m->rows, i, &verdict, m->err));
     struct lfs_plan_fragment *f = NULL;
     switch (verdict.fate) {
-    case LFS_FATE_OURS: f = x->ours ? keep_ours(m, x->ours) : NULL; break;
-    case LFS_FATE_REMOVED:
+    case LFS_FATE_OURS:
         if (x->ours)
-            remove_ours(m, x->ours);
+            LFS_TRY(keep_ours(m, x->ours, &f));
         break;
+    case LFS_FATE_REMOVED: break;
     case LFS_FATE_THEIRS: f = change_ours(m, x, true, verdict.deleted); break;
     case LFS_FATE_UNITED: f = change_ours(m, x, false, verdict.deleted); break;
     }
@@ -260,17 +285,24 @@ static errint_t merge_fragments(struct merge *m) {
     bool any;
     uint64_t next_id = highest_id(m->ours, &any) + any;
     plan->fragments = LFS_NEW_ARRAY(plan->arena, struct lfs_plan_fragment, m->n_matches + 1);
-    plan->removed_ids = LFS_NEW_ARRAY(plan->arena, uint64_t, m->n_matches + 1);
-    if (!plan->fragments || !plan->removed_ids)
+    if (!plan->fragments)
         return lfs_fail_nomem(m->err);
     LFS_TRY(lfs_rows_init(&m->rows, m->in, plan, m->matches, m->n_matches, m->err));
-    for (size_t i = 0; i < m->n_matches && !plan->refusal; i++) {
+    for (size_t i = 0; m->agree && i < m->n_matches; i++) {
+        struct lfs_plan_fragment *f;
+        if (!m->matches[i].ours)
+            continue;
+        LFS_TRY(keep_ours(m, m->matches[i].ours, &f));
+        LFS_TRY(merge_files(m, i, f));
+    }
+    for (size_t i = 0; !m->agree && i < m->n_matches && !plan->refusal; i++) {
         if (!is_shared(&m->matches[i]))
             continue;
         bool keep;
+        struct lfs_plan_fragment *f;
         LFS_TRY(check_rewritten(m, i, &keep)); /* first: deciding hands vectors over */
         if (keep)
-            keep_ours(m, m->matches[i].ours);
+            LFS_TRY(keep_ours(m, m->matches[i].ours, &f));
         else
             LFS_TRY(decide(m, i));
     }
@@ -312,7 +344,19 @@ static errint_t finish_fragments(struct merge *m) {
         return lfs_fail(m->err, LFS_E_TOO_BIG, "fragment ids are used up (%" PRIu64 ")", highest);
     plan->max_fragment_id = (uint32_t)highest;
     plan->has_max_fragment_id = any;
-    return 0;
+    return lfs_plan_count(plan, m->ours, m->err);
+}
+
+/* Both sides hold the same fragments: whatever led there, they agree. */
+static bool sides_agree(const struct merge *m) {
+    for (size_t i = 0; i < m->n_matches; i++) {
+        const struct lfs_match *x = &m->matches[i];
+        if ((x->ours != NULL) != (x->theirs != NULL))
+            return false;
+        if (x->ours && !(lfs_match_same_files(x->ours, x->theirs) && lfs_match_same_deletions(x->ours, x->theirs)))
+            return false;
+    }
+    return true;
 }
 
 /* --- a side that replaced the table (section 5, s1) --- */
@@ -338,7 +382,7 @@ static bool lost_fragments(const struct merge *m, enum lfs_side side) {
 
 static errint_t check_replaced(struct merge *m, enum lfs_side side) {
     bool replaced;
-    if (!lost_fragments(m, side) || !changed_data(m, side == LFS_OURS ? LFS_THEIRS : LFS_OURS))
+    if (m->agree || !lost_fragments(m, side) || !changed_data(m, side == LFS_OURS ? LFS_THEIRS : LFS_OURS))
         return 0;
     LFS_TRY(lfs_side_was_replaced(m->in, side, &replaced, m->err));
     if (!replaced)
@@ -391,6 +435,7 @@ static errint_t run(struct merge *m) {
     LFS_TRY(lfs_match_fragments(m->in, plan->arena, &m->matches, &m->n_matches, m->err));
     LFS_TRY(lfs_match_fields(m->in, m->matches, m->n_matches, plan->arena, &m->fields, &m->n_fields, m->err));
     decide_ids(m);
+    m->agree = sides_agree(m);
     LFS_TRY(check_formats(m));
     LFS_TRY(merge_schema(m));
     LFS_TRY(check_replaced(m, LFS_OURS));
@@ -399,6 +444,8 @@ static errint_t run(struct merge *m) {
     LFS_TRY(lfs_merge_maps(m->in, plan, m->err));
     LFS_TRY(merge_indices(m, &indices_changed));
     LFS_TRY(lfs_merge_row_ids(m->in, m->matches, m->n_matches, plan, m->err));
+    if (!plan->refusal && !plan->n_conflicts)
+        LFS_TRY(finish_fragments(m));
     if (plan->refusal)
         plan->outcome = LFS_OUTCOME_REFUSED;
     else if (plan->n_conflicts)
@@ -407,7 +454,7 @@ static errint_t run(struct merge *m) {
         plan->outcome = LFS_OUTCOME_EMPTY;
     else
         plan->outcome = m->in->ours_is_base ? LFS_OUTCOME_FAST_FORWARD : LFS_OUTCOME_MERGED;
-    return plan->refusal || plan->n_conflicts ? 0 : finish_fragments(m);
+    return 0;
 }
 
 errint_t lfs_merge3(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_plan *out,

@@ -43,6 +43,58 @@ LanceFragment *lfs_plan_record(const struct lfs_plan_fragment *from, struct lfs_
     return f;
 }
 
+static uint64_t live(uint64_t rows, uint64_t deleted) { return rows > deleted ? rows - deleted : 0; }
+
+static const struct lfs_plan_fragment *find_fragment(const struct lfs_plan *plan, uint64_t id) {
+    size_t low = 0, high = plan->n_fragments;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (plan->fragments[mid].id == id)
+            return &plan->fragments[mid];
+        if (plan->fragments[mid].id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return NULL;
+}
+
+/* What became of one fragment of ours. */
+static void count_ours(struct lfs_plan *plan, const LanceFragment *f, struct lfs_plan_fragment *now) {
+    uint64_t before = live(f->physical_rows, f->deletion_file ? f->deletion_file->num_deleted_rows : 0);
+    if (!now) {
+        plan->removed_ids[plan->n_removed++] = f->id;
+        plan->fragments_removed++;
+        plan->rows_removed += before;
+        return;
+    }
+    uint64_t after = live(now->record->physical_rows, now->n_deleted);
+    now->is_new = false;
+    plan->rows_added += after > before ? after - before : 0;
+    plan->rows_removed += before > after ? before - after : 0;
+    plan->fragments_changed_count += now->deletion != LFS_DELETION_KEPT || now->files || now->is_theirs;
+}
+
+errint_t lfs_plan_count(struct lfs_plan *plan, const LanceManifest *ours, struct lfs_error *err) {
+    plan->removed_ids = LFS_NEW_ARRAY(plan->arena, uint64_t, ours->n_fragments + 1);
+    if (!plan->removed_ids)
+        return lfs_fail_nomem(err);
+    plan->n_removed = 0;
+    plan->fragments_added = plan->fragments_removed = plan->fragments_changed_count = 0;
+    plan->rows_added = plan->rows_removed = 0;
+    for (size_t i = 0; i < plan->n_fragments; i++)
+        plan->fragments[i].is_new = true;
+    for (size_t i = 0; i < ours->n_fragments; i++)
+        count_ours(plan, ours->fragments[i], (struct lfs_plan_fragment *)find_fragment(plan, ours->fragments[i]->id));
+    for (size_t i = 0; i < plan->n_fragments; i++) {
+        const struct lfs_plan_fragment *f = &plan->fragments[i];
+        plan->fragments_added += f->is_new;
+        plan->rows_added += f->is_new ? live(f->record->physical_rows, f->n_deleted) : 0;
+    }
+    plan->fragments_changed = plan->fragments_added + plan->fragments_removed + plan->fragments_changed_count > 0;
+    return 0;
+}
+
 void lfs_plan_release(struct lfs_plan *plan) {
     for (size_t i = 0; i < plan->n_fragments; i++)
         if (plan->fragments[i].deleted)

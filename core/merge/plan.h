@@ -93,6 +93,7 @@ struct lfs_plan {
     struct lfs_list conflicts; /* of struct lfs_conflict */
     size_t n_conflicts;        /* all of them; the list names at most LFS_CONFLICTS_NAMED_MAX */
     struct lfs_list notes;     /* of char */
+    struct lfs_list losers;    /* of char: transactions (uuids) whose updates lose by the strategy and stand in the way */
 
     uint64_t fragments_added, fragments_removed, fragments_changed_count;
     uint64_t rows_added, rows_removed;
@@ -102,6 +103,10 @@ struct lfs_plan {
 LanceFragment *lfs_plan_record(const struct lfs_plan_fragment *fragment, struct lfs_arena *arena);
 
 bool lfs_list_add(struct lfs_list *list, struct lfs_arena *arena, void *item); /* false: out of memory */
+
+/* Counts what `plan` adds to, takes from and changes in the fragments and rows of `ours`, and fills removed_ids; marks the
+ * fragments that ours has not (by id) as new. */
+errint_t lfs_plan_count(struct lfs_plan *plan, const LanceManifest *ours, struct lfs_error *err);
 
 /* Frees the bitmaps. */
 void lfs_plan_release(struct lfs_plan *plan);

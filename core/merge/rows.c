@@ -42,6 +42,20 @@ static bool winner_stands(enum lfs_strategy strategy, const char *our_fate, cons
     return (strategy == LFS_STRATEGY_SOURCE && our_fate[0] == 'd') || (strategy == LFS_STRATEGY_DEST && their_fate[0] == 'd');
 }
 
+/* The commit that would have to be taken back for the strategy's winner to stand. */
+static void note_loser(struct decision *d, const struct lfs_row_classes *ours, const struct lfs_row_classes *theirs,
+                       uint32_t row) {
+    enum lfs_strategy strategy = d->rows->input->policy.rows;
+    const char *update = strategy == LFS_STRATEGY_SOURCE ? lfs_row_update_of(ours, row)
+                         : strategy == LFS_STRATEGY_DEST ? lfs_row_update_of(theirs, row)
+                                                         : NULL;
+    for (size_t i = 0; update && i < d->plan->losers.count; i++)
+        if (strcmp(d->plan->losers.items[i], update) == 0)
+            return;
+    if (update) /* when memory is short the conflict just stays */
+        lfs_list_add(&d->plan->losers, d->plan->arena, (void *)update);
+}
+
 /* Two deletes agree, and one update on both sides; everything else does not. */
 static errint_t report_rows(struct decision *d, const roaring_bitmap_t *both, const struct lfs_row_classes *ours,
                             const struct lfs_row_classes *theirs) {
@@ -54,6 +68,7 @@ static errint_t report_rows(struct decision *d, const roaring_bitmap_t *both, co
             winner_stands(d->rows->input->policy.rows, our_fate, their_fate))
             continue;
         struct lfs_conflict c = {"", "", "live", our_fate, their_fate};
+        note_loser(d, ours, theirs, row);
         if (d->plan->n_conflicts < LFS_CONFLICTS_NAMED_MAX) {
             c.kind = lfs_sprintf(d->plan->arena, "%.6s-%.6s", our_fate, their_fate);
             c.unit = lfs_sprintf(d->plan->arena, "row %" PRIu32 " of fragment %" PRIu64, row, d->state->id);
@@ -233,13 +248,19 @@ static errint_t refuse_moved_columns(struct decision *d) {
     return 0;
 }
 
+/* One deletion file on both sides, by its random id: both hold the same commits. */
+static bool same_vector(const struct lfs_fragment_state *s) {
+    return s->match->ours && s->match->theirs && s->match->ours->deletion_file &&
+           lfs_match_same_deletions(s->match->ours, s->match->theirs);
+}
+
 errint_t lfs_rows_decide(struct lfs_rows *rows, size_t i, struct lfs_fragment_verdict *out, struct lfs_error *err) {
     struct lfs_error own;
     struct decision d = {rows, &rows->states[i], rows->plan, err ? err : &own};
     const struct lfs_fragment_state *s = d.state;
     *out = (struct lfs_fragment_verdict){LFS_FATE_OURS, NULL};
     LFS_TRY(refuse_moved_columns(&d));
-    if (s->theirs.change == LFS_UNCHANGED)
+    if (s->theirs.change == LFS_UNCHANGED || same_vector(s))
         return 0;
     if (s->ours.change == LFS_UNCHANGED && s->match->base && !s->theirs.moved)
         return take_theirs(&d, out);

@@ -266,6 +266,18 @@ static errint_t prepare(struct schema *s) {
     return 0;
 }
 
+/* Columns that ours added, or keeps, inside one that theirs dropped. */
+static errint_t check_parents(struct schema *s) {
+    const struct lfs_schema_merge *out = s->out;
+    for (size_t i = 0; out->changed && i < out->n_matches; i++) {
+        const struct lfs_field_match *m = &out->matches[i];
+        if (m->ours && lfs_schema_has(out, out->ids[i]) && m->ours->parent_id >= 0 && !lfs_schema_has(out, m->ours->parent_id))
+            LFS_TRY(column_conflict(s, m->base ? "alter-drop" : "add-drop", m->path, m->base ? "there" : "absent",
+                                    m->base ? "altered" : "added", "inside a dropped column"));
+    }
+    return 0;
+}
+
 /* Columns that were renamed into each other's names, or into that of a new one. */
 static errint_t check_names(struct schema *s) {
     const struct lfs_schema_merge *out = s->out;
@@ -294,5 +306,6 @@ errint_t lfs_merge_schema(const struct lfs_merge_input *input, const struct lfs_
         LFS_TRY(matches[i].ours    ? merge_ours(&s, i)
                 : matches[i].base  ? merge_dropped(&s, i)
                                    : add_theirs(&s, i));
+    LFS_TRY(check_parents(&s));
     return check_names(&s);
 }

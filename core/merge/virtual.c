@@ -3,18 +3,10 @@
 
 #include <string.h>
 
+#include "merge/virtual_impl.h"
 #include "util/cleanup.h"
 
-struct lfs_virtual_vector {
-    const LanceFragment *fragment;      /* of the virtual manifest */
-    const struct lfs_version *version;  /* the vector is that of `record` there ... */
-    const LanceFragment *record;
-    const roaring_bitmap_t *deleted;    /* ... or this one, which the plan owns */
-};
-
-/* A deletion file that stands for "ask the virtual version": it equals no real one, and another virtual one only if it
- * is the same plan's. */
-static LanceDeletionFile *marker(struct lfs_arena *arena, uint64_t n_deleted, const void *identity) {
+LanceDeletionFile *lfs_virtual_marker(struct lfs_arena *arena, uint64_t n_deleted, const void *identity) {
     LanceDeletionFile *d = LFS_NEW(arena, LanceDeletionFile);
     if (!d)
         return NULL;
@@ -24,6 +16,14 @@ static LanceDeletionFile *marker(struct lfs_arena *arena, uint64_t n_deleted, co
     d->read_version = UINT64_MAX;
     d->num_deleted_rows = n_deleted;
     return d;
+}
+
+bool lfs_virtual_is_marker(const LanceDeletionFile *file) { return file && file->read_version == UINT64_MAX; }
+
+void lfs_virtual_release(struct lfs_virtual *v) {
+    for (size_t i = 0; i < v->owned.count; i++)
+        roaring_bitmap_free(v->owned.items[i]);
+    v->owned.count = 0;
 }
 
 static errint_t add_fragment(struct lfs_virtual *out, const struct lfs_plan_fragment *from, const struct lfs_version *ours,
@@ -41,7 +41,7 @@ static errint_t add_fragment(struct lfs_virtual *out, const struct lfs_plan_frag
         v->record = from->theirs;
     } else if (from->deletion == LFS_DELETION_NEW) {
         v->deleted = from->deleted;
-        f->deletion_file = from->n_deleted ? marker(arena, from->n_deleted, from) : NULL;
+        f->deletion_file = from->n_deleted ? lfs_virtual_marker(arena, from->n_deleted, from) : NULL;
         if (from->n_deleted && !f->deletion_file)
             return lfs_fail_nomem(err);
     }

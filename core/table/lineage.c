@@ -94,23 +94,36 @@ static errint_t candidate_vector(const struct lfs_lines *lines, struct lfs_base 
     return lfs_state_vector(&branch, base->version, &base->vector, err);
 }
 
+/* The newest version of a line, at most `*number`, that holds nothing but what both sides hold: an undo or a restore
+ * takes a merge back, lineage and all, and the versions between are no common ground. -ENODATA (in *gone) when it is
+ * gone. */
+static errint_t read_candidate(const struct lfs_lines *lines, const struct lfs_vector *common, uint64_t *number,
+                               struct lfs_base *base, struct lfs_error *gone, struct lfs_error *err) {
+    for (;; (*number)--) {
+        struct lfs_error why;
+        errint_t result = lfs_lines_version(lines, base->line, *number, &base->version, &why);
+        if (result == -ENODATA)
+            *gone = why;
+        else if (result < 0 && err)
+            *err = why;
+        if (result < 0)
+            return result;
+        LFS_TRY(candidate_vector(lines, base, err));
+        if (*number <= 1 || lfs_vector_within(&base->vector, common))
+            return 0;
+        lfs_version_release(base->version);
+        base->version = NULL;
+    }
+}
+
 /* Read what can be read of the candidates; one that is gone keeps version NULL. */
-static errint_t read_candidates(const struct lfs_lines *lines, const struct lfs_vector *common, struct lfs_base *list,
+static errint_t read_candidates(const struct lfs_lines *lines, struct lfs_vector *common, struct lfs_base *list,
                                 struct lfs_error *gone, struct lfs_error *err) {
     for (size_t i = 0; i < common->count; i++) {
-        struct lfs_error why;
         list[i].line = common->entries[i].line;
-        errint_t result = lfs_lines_version(lines, list[i].line, common->entries[i].version, &list[i].version, &why);
-        if (result == -ENODATA) {
-            *gone = why;
-            continue;
-        }
-        if (result < 0) {
-            if (err)
-                *err = why;
+        errint_t result = read_candidate(lines, common, &common->entries[i].version, &list[i], gone, err);
+        if (result < 0 && result != -ENODATA)
             return result;
-        }
-        LFS_TRY(candidate_vector(lines, &list[i], err));
     }
     return 0;
 }

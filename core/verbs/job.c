@@ -12,8 +12,10 @@
 static void job_free(struct lfs_job *job) {
     lfs_plan_release(&job->plan);
     lfs_reader_release(&job->reader);
-    if (!job->n_virtual)
+    if (!job->base_is_virtual)
         lfs_version_release(job->base.version);
+    for (size_t i = 0; i < job->held_virtual.count; i++)
+        lfs_virtual_release(job->held_virtual.items[i]);
     lfs_version_release(job->target.version);
     lfs_version_release(job->source.version);
     for (size_t i = 0; i < job->held_plans.count; i++)
@@ -31,6 +33,19 @@ errint_t lfs_job_hold(struct lfs_job *job, struct lfs_version *version, struct l
 
 errint_t lfs_job_hold_plan(struct lfs_job *job, struct lfs_plan *plan, struct lfs_error *err) {
     return lfs_list_add(&job->held_plans, job->arena, plan) ? 0 : lfs_fail_nomem(err);
+}
+
+errint_t lfs_job_add_virtual(struct lfs_job *job, const struct lfs_virtual *v, struct lfs_error *err) {
+    const struct lfs_virtual **grown = LFS_NEW_ARRAY(job->arena, const struct lfs_virtual *, job->n_virtual + 1);
+    if (!grown)
+        return lfs_fail_nomem(err);
+    if (job->n_virtual)
+        memcpy(grown, job->virtual_versions, job->n_virtual * sizeof *grown);
+    grown[job->n_virtual++] = v;
+    job->virtual_versions = grown;
+    job->reader.virtual_versions = grown;
+    job->reader.n_virtual = job->n_virtual;
+    return 0;
 }
 
 static const char *picked_of(const struct lfs_version *v) {
@@ -67,7 +82,7 @@ static void answer_refs(struct lfs_job *job) {
     if (source)
         lfs_answer_text(out, "source", source);
     lfs_answer_text(out, "target", target ? target : "");
-    if (job->n_virtual) {
+    if (job->base_is_virtual) {
         lfs_answer_text(out, "base", job->base.line);
     } else if (job->base.version) {
         const struct lfs_branch *b = lfs_lines_branch(&job->context->lines, job->base.line);
@@ -105,6 +120,37 @@ static bool comes_from(const struct lfs_branch *branch, const struct lfs_base *b
     return strcmp(line, base->line) == 0;
 }
 
+/* A conflict of rows that the strategy decides against an update: the loser's side is taken without that update, as a
+ * whole commit, since its replacement rows cannot be told one by one; then all is planned again. False in *again when
+ * nothing more can be done that way. */
+static errint_t take_back(struct lfs_job *job, struct lfs_merge_input *input, bool *again, struct lfs_error *err) {
+    enum lfs_side loser = input->policy.rows == LFS_STRATEGY_SOURCE ? LFS_OURS : LFS_THEIRS;
+    struct lfs_virtual *v = LFS_NEW(job->arena, struct lfs_virtual);
+    *again = false;
+    if (!v || !lfs_list_add(&job->held_virtual, job->arena, v))
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < job->plan.losers.count; i++) /* all of them, those of earlier rounds too */
+        if (!lfs_list_add(&job->taken_back, job->arena, job->plan.losers.items[i]))
+            return lfs_fail_nomem(err);
+    struct lfs_merge_input real = *input;
+    real.ours = job->target.version;
+    real.theirs = job->source.version;
+    LFS_TRY(lfs_virtual_without(v, &real, loser, &job->taken_back, job->arena, again, err));
+    if (!*again)
+        return 0;
+    *(loser == LFS_OURS ? &input->ours : &input->theirs) = &v->version;
+    input->ours_is_base = false;
+    return lfs_job_add_virtual(job, v, err);
+}
+
+static errint_t note_escalation(struct lfs_job *job, struct lfs_error *err) {
+    const struct lfs_policy *policy = &job->context->command->policy;
+    char *note = lfs_sprintf(job->arena, "escalated: %zu updates of %s were taken back as whole commits, where they clashed",
+                             job->taken_back.count,
+                             policy->rows == LFS_STRATEGY_SOURCE ? job->target.branch.name : job->source.branch.name);
+    return lfs_list_add(&job->plan.notes, job->arena, note) ? 0 : lfs_fail_nomem(err);
+}
+
 static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     if (job->context->command->ff == LFS_FF_ONLY && !job->ours_is_base)
         return lfs_fail(err, LFS_E_CONFLICT, "ff=only: %s has moved since %s left it, so this is no fast-forward",
@@ -118,13 +164,24 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .ours = job->target.version,
         .theirs = job->source.version,
         .ours_is_base = job->ours_is_base,
-        .base_is_theirs = !job->n_virtual && comes_from(&job->source.branch, &job->base),
+        .base_is_theirs = !job->base_is_virtual && comes_from(&job->source.branch, &job->base),
         .ours_name = job->target.branch.name,
         .theirs_name = job->source.branch.name,
         .reader = &job->reader.reader,
         .policy = job->context->command->policy,
     };
-    return lfs_merge3(&input, job->arena, &job->plan, err);
+    LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));
+    for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && job->plan.losers.count;) {
+        LFS_TRY(take_back(job, &input, &again, err));
+        if (!again)
+            return 0;
+        lfs_plan_release(&job->plan);
+        LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));
+    }
+    if (!job->taken_back.count || job->plan.n_conflicts || job->plan.refusal)
+        return 0;
+    LFS_TRY(note_escalation(job, err));
+    return lfs_plan_count(&job->plan, job->target.version->manifest.message, err);
 }
 
 static const char *outcome_word(const struct lfs_job *job) {

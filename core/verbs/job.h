@@ -21,8 +21,9 @@ struct lfs_job {
 
     /* What prepare fills in. */
     struct lfs_state source; /* theirs */
-    struct lfs_base base;    /* its version is released with the job, unless ... */
-    const struct lfs_virtual **virtual_versions; /* ... it is the last of these: states that no file holds */
+    struct lfs_base base;    /* its version is released with the job, unless it is virtual */
+    bool base_is_virtual;
+    const struct lfs_virtual **virtual_versions; /* states that no file holds */
     size_t n_virtual;
     bool ours_is_base;       /* the target has not moved since the base */
     struct lfs_vector vector; /* what the result holds */
@@ -32,7 +33,8 @@ struct lfs_job {
 
     struct lfs_reader reader;
     struct lfs_plan plan;
-    struct lfs_list held_versions, held_plans;
+    struct lfs_list held_versions, held_plans, held_virtual;
+    struct lfs_list taken_back; /* of char: transactions whose updates lost by the strategy */
 };
 
 enum lfs_prepared { LFS_PREPARED, LFS_NOTHING_TO_DO };
@@ -54,6 +56,8 @@ errint_t lfs_job_run(struct lfs_verb_context *context, const struct lfs_job_spec
  * every case. */
 errint_t lfs_job_hold(struct lfs_job *job, struct lfs_version *version, struct lfs_error *err);
 errint_t lfs_job_hold_plan(struct lfs_job *job, struct lfs_plan *plan, struct lfs_error *err);
+
+errint_t lfs_job_add_virtual(struct lfs_job *job, const struct lfs_virtual *virtual_version, struct lfs_error *err);
 
 /* lancefs.picked of the result of a merge: that of both sides, without what its vector covers. */
 errint_t lfs_job_join_picked(struct lfs_job *job, struct lfs_error *err);

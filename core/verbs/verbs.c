@@ -24,6 +24,8 @@ static const struct verb verbs[] = {
      "#   echo feature main > MNT/.merge           the same with the target named\n"
      "#\n"
      "# Options: mode=graft|link|copy  ff=auto|only|never  expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"
+     "#   strategy=fail|source-wins|dest-wins for what both sides changed, and the same for one class of it alone:\n"
+     "#   rows= columns= schema= config=\n"
      "# The write fails with an error number when the merge does; the answer can be read here.\n"},
     {".cherry-pick", lfs_verb_cherry_pick,
      "# .cherry-pick: REF[..REF] [options]\n"
@@ -32,7 +34,7 @@ static const struct verb verbs[] = {
      "#   echo feature@5 > .cherry-pick            the fifth version of feature, against the fourth\n"
      "#   echo 'feature@3..5 squash' > .cherry-pick    a range, both ends included, as one version\n"
      "#\n"
-     "# Options: mode=graft|link|copy  expect=VERSION  message=\"...\"  property.KEY=VALUE  squash  dry-run\n"},
+     "# Options: mode=graft|link|copy  strategy=fail|source-wins|dest-wins  expect=VERSION  message=\"...\"  squash  dry-run\n"},
     {".revert", lfs_verb_revert,
      "# .revert: VERSION [options]\n"
      "# write a version of this branch here to take back what it changed; later commits stay\n"

@@ -13,17 +13,6 @@ struct fold {
     struct lfs_state ours, theirs;
 };
 
-static errint_t add_virtual(struct lfs_job *job, const struct lfs_virtual *v, struct lfs_error *err) {
-    const struct lfs_virtual **grown = LFS_NEW_ARRAY(job->arena, const struct lfs_virtual *, job->n_virtual + 1);
-    if (!grown)
-        return lfs_fail_nomem(err);
-    if (job->n_virtual)
-        memcpy(grown, job->virtual_versions, job->n_virtual * sizeof *grown);
-    grown[job->n_virtual++] = v;
-    job->virtual_versions = grown;
-    return 0;
-}
-
 /* The base of two bases; exactly one, or this is more than is done here. */
 static errint_t base_of(struct lfs_job *job, const struct lfs_base *a, const struct lfs_base *b, struct lfs_base *out,
                         struct lfs_error *err) {
@@ -78,7 +67,7 @@ errint_t lfs_job_virtual_base(struct lfs_job *job, struct lfs_base *bases, size_
         errint_t result = merge_two(job, &current, &bases[i], &base, f, err);
         lfs_reader_release(&f->reader);
         LFS_TRY(result);
-        LFS_TRY(add_virtual(job, &f->virtual_version, err));
+        LFS_TRY(lfs_job_add_virtual(job, &f->virtual_version, err));
         current.version = &f->virtual_version.version;
         LFS_TRY(lfs_vector_join(&current.vector, &bases[i].vector, err));
         current.line = lfs_sprintf(job->arena, "%s and %s", current.line, bases[i].line);
@@ -86,5 +75,6 @@ errint_t lfs_job_virtual_base(struct lfs_job *job, struct lfs_base *bases, size_
             return lfs_fail_nomem(err);
     }
     job->base = current;
+    job->base_is_virtual = true;
     return 0;
 }

@@ -212,7 +212,8 @@ static void remove_field(struct draft *d, char *rest) {
 static void change_meta(struct draft *d, char *rest, bool removed) {
     LanceField *f = edit_field(d, (int32_t)need_number(&rest, "field id"));
     char *key = need_word(&rest, "key"), *value = strchr(key, '=');
-    Lance__File__MetadataEntry **list = must(LFS_NEW_ARRAY(d->lab->arena, Lance__File__MetadataEntry *, f->n_metadata + 1));
+    Lance__File__MetadataEntry **list =
+        must(LFS_NEW_ARRAY(d->lab->arena, Lance__File__MetadataEntry *, f->n_metadata + 1));
     size_t n = 0;
     if (value)
         *value++ = 0;
@@ -620,7 +621,8 @@ static void check_fields(const struct lfs_plan *p) {
         for (size_t k = 0; k < i; k++) {
             if (p->fields[k]->id == p->fields[i]->id)
                 fail_msg("two fields have id %d", p->fields[i]->id);
-            if (p->fields[k]->parent_id == p->fields[i]->parent_id && strcmp(p->fields[k]->name, p->fields[i]->name) == 0)
+            if (p->fields[k]->parent_id == p->fields[i]->parent_id &&
+                strcmp(p->fields[k]->name, p->fields[i]->name) == 0)
                 fail_msg("two fields are called %s", p->fields[i]->name);
             has_parent |= p->fields[k]->id == p->fields[i]->parent_id;
         }
@@ -642,7 +644,7 @@ static void check_plan(struct lab *lab) {
     assert_true(p->conflicts.count <= p->n_conflicts);
     for (size_t i = 0; i < p->conflicts.count; i++) {
         const struct lfs_conflict *c = p->conflicts.items[i];
-        assert_true(*c->kind && *c->unit && *c->base && *c->ours && *c->theirs);
+        assert_true(*c->kind && *c->unit && c->base && c->ours && c->theirs); /* a value may be empty */
     }
     if (p->outcome == LFS_OUTCOME_CONFLICT || p->outcome == LFS_OUTCOME_REFUSED)
         return;
@@ -652,8 +654,8 @@ static void check_plan(struct lab *lab) {
         const struct lfs_plan_fragment *f = &p->fragments[i];
         roaring_bitmap_t *live = lab_live(lab, f);
         if (roaring_bitmap_get_cardinality(live) + f->n_deleted != f->record->physical_rows)
-            fail_msg("fragment %" PRIu64 ": %" PRIu64 " rows deleted, and %" PRIu64 " live of %" PRIu64, f->id, f->n_deleted,
-                     roaring_bitmap_get_cardinality(live), f->record->physical_rows);
+            fail_msg("fragment %" PRIu64 ": %" PRIu64 " rows deleted, and %" PRIu64 " live of %" PRIu64, f->id,
+                     f->n_deleted, roaring_bitmap_get_cardinality(live), f->record->physical_rows);
         roaring_bitmap_free(live);
         assert_true(i == 0 || p->fragments[i - 1].id < f->id);
         assert_true(p->has_max_fragment_id && p->max_fragment_id >= f->id);

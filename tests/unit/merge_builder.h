@@ -68,11 +68,11 @@ void lab_free(struct lab *lab);
 void lab_merge(struct lab *lab, const struct lfs_version *base, const struct lfs_version *ours,
                const struct lfs_version *theirs);
 
-char *lab_rows(struct lab *lab);      /* "A 0-2,4; B 0-9": live rows, in the order of ids; "A -" for none */
-char *lab_ids(struct lab *lab);       /* "A=0 B=1" */
-char *lab_files(struct lab *lab);     /* "A:0,1+B:2; C:0" */
-char *lab_schema(struct lab *lab);    /* "0 id int64, 1 s struct?, 2 s.x int32? {k=v}" */
-char *lab_config(struct lab *lab);    /* "a=1 b=2", sorted */
+char *lab_rows(struct lab *lab);   /* "A 0-2,4; B 0-9": live rows, in the order of ids; "A -" for none */
+char *lab_ids(struct lab *lab);    /* "A=0 B=1" */
+char *lab_files(struct lab *lab);  /* "A:0,1+B:2; C:0" */
+char *lab_schema(struct lab *lab); /* "0 id int64, 1 s struct?, 2 s.x int32? {k=v}" */
+char *lab_config(struct lab *lab); /* "a=1 b=2", sorted */
 char *lab_table(struct lab *lab);
 char *lab_schema_metadata(struct lab *lab);
 char *lab_cuts(struct lab *lab);      /* "5@0": of field 5 in fragment 0 */
@@ -91,7 +91,7 @@ struct example {
     const char *name;
     struct scene scene;
     struct expect expect;
-    bool both; /* with ours and theirs exchanged the same is expected */
+    bool both;                    /* with ours and theirs exchanged the same is expected */
     const struct expect *swapped; /* or this */
 };
 int run_examples(const char *group, const struct example *examples, size_t n);

@@ -19,7 +19,8 @@ roaring_bitmap_t *lab_live(struct lab *lab, const struct lfs_plan_fragment *f) {
         /* A file that is placed under its own name must fit the fragment's id. */
         if (f->deletion == LFS_DELETION_THEIRS)
             assert_true(record->deletion_file && record->id == f->id);
-        assert_ok(lab->reader.deletions(lab, f->is_theirs ? lab->input.theirs : lab->input.ours, record, &dead, &err), err);
+        assert_ok(lab->reader.deletions(lab, f->is_theirs ? lab->input.theirs : lab->input.ours, record, &dead, &err),
+                  err);
     }
     roaring_bitmap_t *live = roaring_bitmap_from_range(0, f->record->physical_rows, 1);
     assert_true(dead && live && roaring_bitmap_is_subset(dead, live));
@@ -274,7 +275,8 @@ int run_examples(const char *group, const struct example *examples, size_t n) {
     struct CMUnitTest *tests = calloc(n, sizeof *tests);
     assert_non_null(tests);
     for (size_t i = 0; i < n; i++)
-        tests[i] = (struct CMUnitTest){.name = examples[i].name, .test_func = one_example, .initial_state = (void *)&examples[i]};
+        tests[i] = (struct CMUnitTest){
+            .name = examples[i].name, .test_func = one_example, .initial_state = (void *)&examples[i]};
     int failed = _cmocka_run_group_tests(group, tests, n, NULL, NULL);
     free(tests);
     return failed;

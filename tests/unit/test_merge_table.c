@@ -16,9 +16,8 @@ static const struct row rows[] = {
     {'A', 'A', 'X', 'X'}, {'A', 'X', 'A', 'X'}, {'X', 'X', 'B', 'B'}, {'X', 'B', 'C', '!'},
 };
 
-static const char *const strategies[] = {[LFS_STRATEGY_FAIL] = "fail",
-                                         [LFS_STRATEGY_SOURCE] = "source-wins",
-                                         [LFS_STRATEGY_DEST] = "dest-wins"};
+static const char *const strategies[] = {
+    [LFS_STRATEGY_FAIL] = "fail", [LFS_STRATEGY_SOURCE] = "source-wins", [LFS_STRATEGY_DEST] = "dest-wins"};
 
 struct unit {
     const char *name;
@@ -49,11 +48,11 @@ static void put(char *out, const char *format, ...) {
 
 #define MAP_UNIT(word, before)                                                                                         \
     static void word##_base(char *out, char v) {                                                                       \
-        put(out, v == 'X' ? SCHEMA before : SCHEMA before #word " k=%c", v);                                                \
+        put(out, v == 'X' ? SCHEMA before : SCHEMA before #word " k=%c", v);                                           \
     }                                                                                                                  \
     static void word##_side(char *out, char from, char to) {                                                           \
         (void)from;                                                                                                    \
-        put(out, to == 'X' ? "op config; -" #word " k" : "op config; " #word " k=%c", to);                                  \
+        put(out, to == 'X' ? "op config; -" #word " k" : "op config; " #word " k=%c", to);                             \
     }
 MAP_UNIT(config, "config other=1; ")
 MAP_UNIT(table, "table other=1; table lancefs.vector=main:1; ")
@@ -88,7 +87,9 @@ static void meta_result(char *out, const struct row *row, char v) {
 
 static void name_text(char *out, char v) { put(out, "field 0 %c int64; field 1 z int32 null", v); }
 static void type_text(char *out, char v) { put(out, "field 0 a type%c; field 1 z int32 null", v); }
-static void null_text(char *out, char v) { put(out, "field 0 a int64%s; field 1 z int32 null", v == 'B' ? " null" : ""); }
+static void null_text(char *out, char v) {
+    put(out, "field 0 a int64%s; field 1 z int32 null", v == 'B' ? " null" : "");
+}
 static void key_text(char *out, char v) { put(out, "field 0 a int64%s; field 1 z int32 null", v == 'B' ? " key" : ""); }
 static void ext_text(char *out, char v) {
     put(out, v == 'X' ? "field 0 a int64; field 1 z int32 null" : "field 0 a int64 ext %c; field 1 z int32 null", v);
@@ -96,19 +97,19 @@ static void ext_text(char *out, char v) {
 
 #define ATTRIBUTE_UNIT(word, format, argument)                                                                         \
     static void word##_base(char *out, char v) {                                                                       \
-        char field[TEXT];                                                                                          \
+        char field[TEXT];                                                                                              \
         word##_text(field, v);                                                                                         \
-        put(out, "%s; frag 0 F:0,1 4", field);                                                                              \
+        put(out, "%s; frag 0 F:0,1 4", field);                                                                         \
     }                                                                                                                  \
     static void word##_side(char *out, char from, char to) {                                                           \
-        char field[TEXT];                                                                                          \
+        char field[TEXT];                                                                                              \
         (void)from;                                                                                                    \
         word##_text(field, to);                                                                                        \
-        put(out, "op project; %s", field);                                                                                  \
+        put(out, "op project; %s", field);                                                                             \
     }                                                                                                                  \
     static void word##_result(char *out, const struct row *row, char v) {                                              \
         (void)row;                                                                                                     \
-        put(out, format ", 1 z int32?", argument);                                                                          \
+        put(out, format ", 1 z int32?", argument);                                                                     \
     }
 ATTRIBUTE_UNIT(name, "0 %c int64", v)
 ATTRIBUTE_UNIT(type, "0 a type%c", v)
@@ -128,10 +129,7 @@ static void field_side(char *out, char from, char to) {
 }
 static void field_result(char *out, const struct row *row, char v) {
     (void)row;
-    put(out, v == 'X'   ? "0 a int64"
-        : v == 'A' ? "0 a int64, 1 v int32?"
-                   : "0 a int64, 1 v%c int32?",
-        v);
+    put(out, v == 'X' ? "0 a int64" : v == 'A' ? "0 a int64, 1 v int32?" : "0 a int64, 1 v%c int32?", v);
 }
 static bool of_base(const struct row *row) { return row->base != 'X'; }
 static bool not_of_base(const struct row *row) { return row->base == 'X'; }
@@ -173,7 +171,7 @@ static void new_field_result(char *out, const struct row *row, char v) {
 
 static void data_base(char *out, char v) {
     put(out, v == 'X' ? "field 0 a int64; field 1 v int32 null; frag 0 F:0 4"
-                 : "field 0 a int64; field 1 v int32 null; frag 0 F:0+DA:1 4");
+                      : "field 0 a int64; field 1 v int32 null; frag 0 F:0+DA:1 4");
 }
 static void data_side(char *out, char from, char to) {
     (void)from;
@@ -265,22 +263,25 @@ static void taken_row_result(char *out, const struct row *row, char v) {
 
 static const struct unit units[] = {
     {"config key", "ABCX", config_base, config_side, lab_config, map_result, "value config key k", NULL, NULL},
-    {"table metadata key", "ABCX", table_base, table_side, lab_table, map_result, "value table metadata key k", NULL, NULL},
+    {"table metadata key", "ABCX", table_base, table_side, lab_table, map_result, "value table metadata key k", NULL,
+     NULL},
     {"schema metadata key", "ABCX", schema_base, schema_side, lab_schema_metadata, map_result,
      "value schema metadata key k", NULL, NULL},
-    {"field metadata key", "ABCX", meta_base, meta_side, meta_show, meta_result, "alter-alter metadata key k of column a",
-     NULL, NULL},
+    {"field metadata key", "ABCX", meta_base, meta_side, meta_show, meta_result,
+     "alter-alter metadata key k of column a", NULL, NULL},
     {"field name", "ABC", name_base, name_side, lab_schema, name_result, "alter-alter name of column", NULL, NULL},
     {"field type", "ABC", type_base, type_side, lab_schema, type_result, "alter-alter type of column a", NULL, NULL},
     {"field nullability", "AB", null_base, null_side, lab_schema, null_result, "", NULL, NULL},
     {"field primary key", "AB", key_base, key_side, lab_schema, key_result, "", NULL, NULL},
-    {"field extension", "ABCX", ext_base, ext_side, lab_schema, ext_result, "alter-alter extension of column a", NULL, NULL},
+    {"field extension", "ABCX", ext_base, ext_side, lab_schema, ext_result, "alter-alter extension of column a", NULL,
+     NULL},
     {"field", "ABCX", field_base, field_side, lab_schema, field_result, "", dropped_by_ours, of_base},
     {"new field", "BCX", new_field_base, new_field_side, new_field_show, new_field_result, "add-add column v", NULL,
      not_of_base},
     {"column data", "ABCX", data_base, data_side, data_show, data_result, "", dropped_by_ours, NULL},
     {"fragment", "ABCX", fragment_base, fragment_side, lab_files, fragment_result, "", fragment_is_gone, of_base},
-    {"new fragment", "BCX", new_fragment_base, new_fragment_side, lab_ids, new_fragment_result, NULL, NULL, not_of_base},
+    {"new fragment", "BCX", new_fragment_base, new_fragment_side, lab_ids, new_fragment_result, NULL, NULL,
+     not_of_base},
     {"row", "ABCX", row_base, row_side, lab_rows, row_result, "", loser_has_replacement, row_has_three_values},
     {"row of a fragment taken over", "BCX", taken_row_base, taken_row_side, lab_rows, taken_row_result,
      "update-update row 1 of fragment 1", loser_has_replacement, both_took_it},
@@ -322,7 +323,7 @@ static void one_cell(void **state) {
         result = c->strategy == LFS_STRATEGY_SOURCE ? c->row->source : c->row->dest;
         conflict = false;
     }
-    struct expect expect = {.outcome = conflict                  ? LFS_OUTCOME_CONFLICT
+    struct expect expect = {.outcome = conflict                 ? LFS_OUTCOME_CONFLICT
                                        : result == c->row->dest ? LFS_OUTCOME_EMPTY
                                                                 : LFS_OUTCOME_MERGED};
     lab_run(&lab, &scene);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A side without some of its updates: how a strategy's loser is made to give way where its replacement rows cannot be
+ * told one by one (merge-semantics section 4, point 4). */
+#include <string.h>
+
+#include "merge/match.h"
+#include "merge/virtual.h"
+#include "merge/virtual_impl.h"
+#include "util/cleanup.h"
+
+static void free_bitmap(roaring_bitmap_t **bitmap) {
+    if (*bitmap)
+        roaring_bitmap_free(*bitmap);
+}
+#define AUTO_BITMAP LFS_CLEANUP(free_bitmap) roaring_bitmap_t
+
+struct take_back {
+    struct lfs_virtual *out;
+    const struct lfs_merge_input *input;
+    const struct lfs_version *tip;
+    struct lfs_arena *arena;
+    bool possible;
+    struct lfs_error *err;
+};
+
+static const char *name_of(const LanceFragment *f) { return f->n_files && f->files[0]->path ? f->files[0]->path : ""; }
+
+static LanceManifest *manifest(struct take_back *t) { return t->out->version.manifest.message; }
+
+static struct lfs_virtual_vector *vector_of(struct take_back *t, const LanceFragment *f) {
+    for (size_t i = 0; i < t->out->n_vectors; i++)
+        if (t->out->vectors[i].fragment == f)
+            return &t->out->vectors[i];
+    return NULL;
+}
+
+/* The tip's fragments, each a copy that knows where its vector is. */
+static errint_t begin(struct take_back *t, size_t more) {
+    const LanceManifest *m = t->tip->manifest.message;
+    LanceManifest *copy = lfs_memdup(t->arena, m, sizeof *copy);
+    t->out->version = *t->tip;
+    t->out->version.manifest.message = copy;
+    t->out->vectors = LFS_NEW_ARRAY(t->arena, struct lfs_virtual_vector, m->n_fragments + more + 1);
+    if (!copy || !t->out->vectors)
+        return lfs_fail_nomem(t->err);
+    copy->fragments = LFS_NEW_ARRAY(t->arena, LanceFragment *, m->n_fragments + more + 1);
+    if (!copy->fragments)
+        return lfs_fail_nomem(t->err);
+    for (size_t i = 0; i < m->n_fragments; i++) {
+        copy->fragments[i] = lfs_memdup(t->arena, m->fragments[i], sizeof **copy->fragments);
+        if (!copy->fragments[i])
+            return lfs_fail_nomem(t->err);
+        t->out->vectors[t->out->n_vectors++] =
+            (struct lfs_virtual_vector){.fragment = copy->fragments[i], .version = t->tip, .record = m->fragments[i]};
+    }
+    return 0;
+}
+
+/* Give a fragment of the virtual state the vector `deleted` (taken over). */
+static errint_t set_vector(struct take_back *t, LanceFragment *f, roaring_bitmap_t *deleted) {
+    struct lfs_virtual_vector *v = vector_of(t, f);
+    uint64_t n = roaring_bitmap_get_cardinality(deleted);
+    if (!lfs_list_add(&t->out->owned, t->arena, deleted)) {
+        roaring_bitmap_free(deleted);
+        return lfs_fail_nomem(t->err);
+    }
+    v->deleted = deleted;
+    f->deletion_file = n ? lfs_virtual_marker(t->arena, n, deleted) : NULL;
+    return n && !f->deletion_file ? lfs_fail_nomem(t->err) : 0;
+}
+
+/* A fragment that the update made goes, if nothing has happened to it since. */
+static void remove_made(struct take_back *t, const LanceFragment *made) {
+    LanceManifest *m = manifest(t);
+    for (size_t i = 0; i < m->n_fragments; i++) {
+        if (strcmp(name_of(m->fragments[i]), name_of(made)))
+            continue;
+        if (m->fragments[i]->deletion_file || !lfs_match_same_files(m->fragments[i], made))
+            break;
+        memmove(m->fragments + i, m->fragments + i + 1, (m->n_fragments - i - 1) * sizeof *m->fragments);
+        m->n_fragments--;
+        return;
+    }
+    t->possible = false;
+}
+
+/* A fragment that the update emptied comes back, with the vector that it had before. */
+static errint_t bring_back(struct take_back *t, const struct lfs_step *step, const LanceFragment *before) {
+    LanceManifest *m = manifest(t);
+    LanceFragment *f = lfs_memdup(t->arena, before, sizeof *f);
+    if (!f)
+        return lfs_fail_nomem(t->err);
+    m->fragments[m->n_fragments++] = f;
+    t->out->vectors[t->out->n_vectors++] =
+        (struct lfs_virtual_vector){.fragment = f, .version = step->before, .record = before};
+    return 0;
+}
+
+/* Rows that the update took from one fragment live again. */
+static errint_t revive(struct take_back *t, const struct lfs_step *step, const LanceFragment *before,
+                       const LanceFragment *after) {
+    const struct lfs_merge_reader *r = t->input->reader;
+    LanceFragment *now = (LanceFragment *)lfs_match_find(manifest(t), name_of(before));
+    if (!after)
+        return now ? 0 : bring_back(t, step, before);
+    if (!now) { /* removed by something later */
+        t->possible = false;
+        return 0;
+    }
+    AUTO_BITMAP *then = NULL;
+    AUTO_BITMAP *taken = NULL;
+    AUTO_BITMAP *deleted = NULL;
+    LFS_TRY(r->deletions(r->context, step->before, before, &then, t->err));
+    LFS_TRY(r->deletions(r->context, step->after, after, &taken, t->err));
+    LFS_TRY(lfs_virtual_deletions(t->out, now, r, &deleted, t->err));
+    roaring_bitmap_andnot_inplace(taken, then);
+    roaring_bitmap_andnot_inplace(deleted, taken);
+    return set_vector(t, now, LFS_STEAL_PTR(deleted));
+}
+
+static errint_t take_back_step(struct take_back *t, const struct lfs_step *step) {
+    const LanceManifest *before = step->before->manifest.message, *after = step->after->manifest.message;
+    for (size_t i = 0; i < after->n_fragments; i++)
+        if (!lfs_match_find(before, name_of(after->fragments[i])))
+            remove_made(t, after->fragments[i]);
+    for (size_t i = 0; i < before->n_fragments && t->possible; i++) {
+        const LanceFragment *twin = lfs_match_find(after, name_of(before->fragments[i]));
+        if (!twin || !lfs_match_same_deletions(before->fragments[i], twin))
+            LFS_TRY(revive(t, step, before->fragments[i], twin));
+    }
+    return 0;
+}
+
+static bool is_listed(const struct lfs_list *transactions, const struct lfs_step *step) {
+    const LanceTransaction *txn = step->after->manifest.transaction;
+    for (size_t i = 0; txn && txn->uuid && i < transactions->count; i++)
+        if (strcmp(transactions->items[i], txn->uuid) == 0)
+            return true;
+    return false;
+}
+
+errint_t lfs_virtual_without(struct lfs_virtual *out, const struct lfs_merge_input *input, enum lfs_side side,
+                             const struct lfs_list *transactions, struct lfs_arena *arena, bool *done,
+                             struct lfs_error *err) {
+    const struct lfs_history *history;
+    struct take_back t = {out, input, side == LFS_OURS ? input->ours : input->theirs, arena, true, err};
+    size_t more = 0, found = 0;
+    *out = (struct lfs_virtual){0};
+    *done = false;
+    LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
+    for (size_t i = 0; i < history->count; i++)
+        if (is_listed(transactions, &history->steps[i]) && history->steps[i].before)
+            more += history->steps[i].before->manifest.message->n_fragments;
+    LFS_TRY(begin(&t, more));
+    for (size_t i = history->count; i-- > 0 && t.possible;) /* the newest first */
+        if (is_listed(transactions, &history->steps[i]) && history->steps[i].before && !history->steps[i].is_merge) {
+            found++;
+            LFS_TRY(take_back_step(&t, &history->steps[i]));
+        }
+    *done = t.possible && found == transactions->count;
+    return 0;
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cherry-pick: one commit of any kind, a range as one version, the same one twice, and merges of the whole branch after.
+import assert from "node:assert/strict";
+import { load, tip } from "../interop/manifest.mjs";
+import { changed, rows, span, without } from "../harness/rows.mjs";
+import { checkThenUnmount, checkTip, mounted, onEach } from "../harness/tip.mjs";
+import { merge, mergeFails, pick, pickFails, scratch, withOps } from "../harness/verbs.mjs";
+
+const TWENTY = rows(0, 20);
+const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
+
+// main: two fragments, version 2. f: 3 appends 100..102, 4 deletes 5, 5 updates 12, 6 appends 110, 7 adds column a.
+async function branchOfFive(t, engine) {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 3, "f") });
+  await g.op("f", "delete", { where: "id = 5" });
+  await g.op("f", "update", { where: "id = 12", values: { v: "up" } });
+  await g.op("f", "add", { rows: rows(110, 1, "f") });
+  await g.op("f", "addColumn", { name: "a", sql: "n + 1" });
+  assert.equal(tip(g.storage("f")), 7);
+  return g;
+}
+const A = (r) => ({ a: r.n + 1 });
+const WHOLE = plus(
+  [...changed(without(TWENTY, 5), 12, { v: "up" }), ...rows(100, 3, "f"), ...rows(110, 1, "f")],
+  A,
+);
+
+// What each commit makes of the twenty rows of main, alone.
+const COMMITS = {
+  3: ["an append", [...TWENTY, ...rows(100, 3, "f")]],
+  4: ["a delete", without(TWENTY, 5)],
+  5: ["an update", changed(TWENTY, 12, { v: "up" })],
+  6: ["a later append", [...TWENTY, ...rows(110, 1, "f")]],
+  7: ["an added column", plus(TWENTY, A)],
+};
+for (const [version, [what, alone]] of Object.entries(COMMITS))
+  onEach(`${what} is picked alone, once, and the whole branch merges after it`, async (t, engine) => {
+    const g = await branchOfFive(t, engine);
+    const a = await pick(g, "main", `f@${version}`);
+    assert.equal(a.source, `f@${version}`);
+    await checkTip(g, "main", alone);
+    await pick(g, "main", `f@${version}`, "up-to-date");
+    await merge(g, "main", "f");
+    await checkTip(g, "main", WHOLE);
+    await pick(g, "main", `f@${version}`, "up-to-date");
+    await merge(g, "main", "f", "up-to-date");
+    await merge(g, "f", "main", ["fast-forward", "up-to-date"]);
+    await checkThenUnmount(g, { main: WHOLE, f: WHOLE });
+  });
+
+onEach("every commit is picked, one by one in any order, then the branch merges without a row twice", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  let all = TWENTY;
+  for (const [version, next] of [
+    [6, (x) => [...x, ...rows(110, 1, "f")]],
+    [5, (x) => changed(x, 12, { v: "up" })],
+    [3, (x) => [...x, ...rows(100, 3, "f")]],
+    [4, (x) => without(x, 5)],
+  ]) {
+    await pick(g, "main", `f@${version}`);
+    all = next(all);
+    await checkTip(g, "main", all, { view: false });
+  }
+  await pick(g, "main", "f@7");
+  await merge(g, "main", "f", ["merged", "empty-merge"]);
+  assert.deepEqual([...new Set(load(g.ds).fragments.map((f) => f.files[0].path))].length, load(g.ds).fragments.length);
+  await merge(g, "f", "main", ["fast-forward", "up-to-date"]);
+  // the column came without the values of rows that its commit did not find on main: they are the branch's own files
+  await checkThenUnmount(g, { main: WHOLE, f: WHOLE });
+});
+
+onEach("a range with squash is one version; part of it picked before does not come twice", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  const before = tip(g.ds);
+  await pick(g, "main", "f@4..5 squash");
+  assert.equal(tip(g.ds), before + 1);
+  const middle = changed(without(TWENTY, 5), 12, { v: "up" });
+  await checkTip(g, "main", middle);
+  await pick(g, "main", "f@4..5 squash", "up-to-date");
+  await pick(g, "main", "f@5", "up-to-date");
+  await pick(g, "main", "f@3..f@6 squash");
+  const six = [...middle, ...rows(100, 3, "f"), ...rows(110, 1, "f")];
+  await checkTip(g, "main", six);
+  await merge(g, "main", "f");
+  await checkThenUnmount(g, { main: WHOLE, f: WHOLE });
+});
+
+onEach("picked, then both sides go on: what came is deleted here and updated there as if merged", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  await pick(g, "main", "f@3");
+  await g.op("main", "delete", { where: "id = 100" });
+  await g.op("f", "update", { where: "id = 101", values: { v: "later" } });
+  await merge(g, "main", "f");
+  const all = changed(without(WHOLE, 100), 101, { v: "later" });
+  await checkTip(g, "main", all);
+  await merge(g, "f", "main", "fast-forward");
+  await checkThenUnmount(g, { main: all, f: all });
+});
+
+onEach("picked, then the same picked row is changed on both sides: a conflict, as it must be", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  await pick(g, "main", "f@3");
+  await g.op("main", "update", { where: "id = 100", values: { v: "mine" } });
+  await g.op("f", "update", { where: "id = 100", values: { v: "theirs" } });
+  await mergeFails(g, "main", "f", "ECANCELED", "conflict");
+  await checkThenUnmount(g, { main: [...TWENTY, ...changed(rows(100, 3, "f"), 100, { v: "mine" })] });
+});
+
+onEach("a pick that clashes with the target's own commit is a conflict that names the row", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  await g.op("main", "update", { where: "id IN (5, 12)", values: { v: "mine" } });
+  const mine = changed(TWENTY, [5, 12], { v: "mine" });
+  for (const ref of ["f@4", "f@5", "f@4..6 squash"]) {
+    const a = await pickFails(g, "main", ref, "ECANCELED", "conflict");
+    assert.match(a.text, /unit: "?row \d+ of fragment/);
+  }
+  await pick(g, "main", "f@6"); // the others go
+  await checkThenUnmount(g, { main: [...mine, ...rows(110, 1, "f")] });
+});
+
+onEach("refs that cannot be picked", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  await pickFails(g, "main", "f@2", "EINVAL");
+  await pickFails(g, "main", "f@1", "EINVAL");
+  await pickFails(g, "main", "f@1..4 squash", "EINVAL");
+  await pickFails(g, "main", "f@8", "ENOENT");
+  await pickFails(g, "main", "f@3..99 squash", "ENOENT");
+  await pickFails(g, "main", "none@3", "ENOENT");
+  await pickFails(g, "main", "f@5..4 squash", "EINVAL");
+  await pickFails(g, "main", "f@3..main@2 squash", "EINVAL");
+  await pickFails(g, "main", "f@3 f@4", "EINVAL");
+  await pickFails(g, "main", "f@3 expect=1", "ESTALE");
+  await checkThenUnmount(g, { main: TWENTY, f: WHOLE });
+});
+
+onEach("dry-run of a pick writes nothing and says what would be", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  const before = tip(g.ds);
+  const a = await pick(g, "main", "f@3 dry-run", "dry-run");
+  assert.equal(a.rows, "+3 -0");
+  assert.equal(tip(g.ds), before);
+  await checkThenUnmount(g, { main: TWENTY });
+});
+
+onEach("from main into a branch, and from a sibling: ids of fragments are given anew", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  await g.fork("h");
+  await g.op("main", "add", { rows: rows(200, 2, "m") });
+  await g.op("main", "delete", { where: "id = 1" });
+  await pick(g, "f", "main@3");
+  await checkTip(g, "f", [...WHOLE, ...plus(rows(200, 2, "m"), () => ({ a: null }))]);
+  await pick(g, "h", "main"); // its newest commit
+  await checkTip(g, "h", without(TWENTY, 1));
+  await pick(g, "h", "f@3");
+  const h = [...without(TWENTY, 1), ...rows(100, 3, "f")];
+  await checkTip(g, "h", h);
+  await merge(g, "main", "h");
+  const main = [...h, ...rows(200, 2, "m")];
+  await checkTip(g, "main", main);
+  await merge(g, "main", "f");
+  const all = [...without(WHOLE, 1), ...plus(rows(200, 2, "m"), () => ({ a: null }))];
+  await checkThenUnmount(g, { main: all, h });
+});
+
+onEach("a pick is no merge: what the picked commit stands on does not count as merged", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  await pick(g, "main", "f@6");
+  await g.op("f", "delete", { where: "id = 110" });
+  await merge(g, "main", "f");
+  await checkThenUnmount(g, { main: without(WHOLE, 110), f: without(WHOLE, 110) });
+});
+
+onEach("a pick of what the target did itself: the same rows deleted are no conflict", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  await g.op("main", "delete", { where: "id IN (5, 6)" });
+  await pick(g, "main", "f@4", ["merged", "empty-merge", "up-to-date"]);
+  await checkTip(g, "main", without(TWENTY, 5, 6));
+  await merge(g, "main", "f");
+  await checkThenUnmount(g, { main: without(WHOLE, 6) });
+});
+
+onEach("C40 add_columns: score merged, or picked commit by commit, gives the same table", async (t, engine) => {
+  const g = withOps(await mounted(t, "add_columns", engine));
+  const all = [
+    ...plus(without(rows(0, 100), 60), (r) => ({ label: `L${r.v}`, score: r.n * 2 })),
+    { id: 900, v: "s", n: 1, label: null, score: 5 },
+  ];
+  await g.op("main", "fork", { name: "twin", from: "main" });
+  await merge(g, "twin", "score");
+  await pick(g, "main", "score@3");
+  await pick(g, "main", "score@4");
+  await checkTip(g, "main", all);
+  await checkTip(g, "twin", all);
+  await merge(g, "main", "score", ["merged", "empty-merge"]);
+  await merge(g, "main", "twin", ["merged", "empty-merge", "fast-forward"]);
+  await checkThenUnmount(g, { main: all, twin: all });
+});
+
+onEach("C52 overwrite_restore: a pick of an overwrite is refused, of the append behind it is taken", async (t, engine) => {
+  const g = withOps(await mounted(t, "overwrite_restore", engine));
+  const main = [...rows(0, 20), ...rows(20, 1, "m")];
+  await pickFails(g, "main", "ow@3", ["EOPNOTSUPP", "ECANCELED"], ["refused", "conflict"]);
+  await checkTip(g, "main", main);
+  await pick(g, "main", "ow@4");
+  await checkThenUnmount(g, { main: [...main, ...rows(710, 1, "o")] });
+});
+
+onEach("picked from a branch whose rows moved by compaction meanwhile", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  await g.op("f", "optimize");
+  await pick(g, "main", "f@4");
+  await pick(g, "main", "f@3");
+  const some = [...without(TWENTY, 5), ...rows(100, 3, "f")];
+  await checkTip(g, "main", some);
+  await merge(g, "f", "main", ["merged", "empty-merge"]);
+  await checkTip(g, "f", WHOLE);
+  await merge(g, "main", "f");
+  await checkThenUnmount(g, { main: WHOLE, f: WHOLE });
+});
+
+onEach("a merge commit is picked: what it brought to that branch comes, and is not brought again", async (t, engine) => {
+  const g = await branchOfFive(t, engine);
+  await g.fork("h", "k");
+  await g.op("h", "delete", { where: "id < 3" });
+  await merge(g, "h", "f");
+  await pick(g, "k", `h@${tip(g.storage("h"))}`);
+  await checkTip(g, "k", WHOLE);
+  await merge(g, "k", "h");
+  const all = without(WHOLE, span(0, 2));
+  await checkThenUnmount(g, { k: all, h: all });
+});

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// revert takes back what one version changed and keeps what came later; undo takes back merges with their lineage, so
+// that they can be made again.
+import assert from "node:assert/strict";
+import { load, tip } from "../interop/manifest.mjs";
+import { changed, rows, span, without } from "../harness/rows.mjs";
+import { checkThenUnmount, checkTip, onEach } from "../harness/tip.mjs";
+import { merge, pick, revert, revertFails, scratch, undo, undoFails } from "../harness/verbs.mjs";
+
+const TWENTY = rows(0, 20);
+const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
+const two = (t, engine) => scratch(t, engine, rows(0, 10), rows(10, 10)); // version 2
+
+// --- revert ---
+
+// One commit (version 3) on the twenty rows, and the twenty rows again.
+const COMMITS = {
+  append: ["add", { rows: rows(100, 3, "x") }],
+  delete: ["delete", { where: "id IN (1, 2, 15)" }],
+  "delete of a whole fragment": ["delete", { where: "id < 10" }],
+  "delete of everything": ["delete", { where: "true" }],
+  update: ["update", { where: "id IN (3, 13)", values: { v: "up" } }],
+  upsert: ["mergeInsert", { on: "id", rows: [{ id: 4, v: "in", n: 1 }, { id: 50, v: "in", n: 2 }] }],
+  "added column": ["addColumn", { name: "a", sql: "n + 1" }],
+  rename: ["alter", { path: "v", rename: "text" }],
+};
+for (const [what, [op, args]] of Object.entries(COMMITS))
+  onEach(`revert of the newest commit: ${what}; once, and then there is nothing left of it`, async (t, engine) => {
+    const g = await two(t, engine);
+    await g.op("main", op, args);
+    await revert(g, "main", "3");
+    await checkTip(g, "main", TWENTY);
+    await revert(g, "main", "3", "up-to-date");
+    await g.op("main", "add", { rows: rows(300, 1) });
+    await checkThenUnmount(g, { main: [...TWENTY, ...rows(300, 1)] });
+  });
+
+onEach("revert of an older commit: what came later stays", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.op("main", "delete", { where: "id IN (1, 2, 15)" }); // 3
+  await g.op("main", "add", { rows: rows(100, 3, "x") }); // 4
+  await g.op("main", "update", { where: "id IN (4, 101)", values: { v: "up" } }); // 5
+  await g.op("main", "delete", { where: "id IN (5, 102)" }); // 6
+  await g.op("main", "addColumn", { name: "a", sql: "n + 1" }); // 7
+  const all = (table) => plus(without(changed([...table, ...rows(100, 3, "x")], [4, 101], { v: "up" }), 5, 102), (r) => ({ a: r.n + 1 }));
+  await revert(g, "main", "3");
+  await checkTip(g, "main", all(TWENTY)); // the column's file holds values for rows that were deleted, too
+  await revert(g, "main", "main@7");
+  const { a: _, ...first } = all(TWENTY)[0];
+  assert.deepEqual(Object.keys(first), ["id", "v", "n"]);
+  await checkTip(g, "main", all(TWENTY).map(({ a, ...r }) => r));
+  await revert(g, "main", "6");
+  await checkThenUnmount(g, { main: changed([...TWENTY, ...rows(100, 3, "x")], [4, 101], { v: "up" }) });
+});
+
+onEach("revert of a commit whose rows changed later is a conflict", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.op("main", "update", { where: "id = 3", values: { v: "one" } }); // 3
+  await g.op("main", "update", { where: "id = 3", values: { v: "two" } }); // 4
+  await g.op("main", "add", { rows: rows(100, 2, "x") }); // 5
+  await g.op("main", "update", { where: "id = 100", values: { v: "up" } }); // 6
+  await revertFails(g, "main", "3", "ECANCELED", "conflict");
+  await revertFails(g, "main", "5", "ECANCELED", "conflict");
+  await revert(g, "main", "6");
+  await revert(g, "main", "5");
+  await revert(g, "main", "4");
+  await checkTip(g, "main", changed(TWENTY, 3, { v: "one" }));
+  await revert(g, "main", "3");
+  await checkThenUnmount(g, { main: TWENTY });
+});
+
+onEach("revert of a revert brings the commit back", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.op("main", "delete", { where: "id < 12" }); // 3
+  await g.op("main", "add", { rows: rows(100, 1) }); // 4
+  await revert(g, "main", "3"); // 5
+  await checkTip(g, "main", [...TWENTY, ...rows(100, 1)]);
+  await revert(g, "main", "5");
+  await checkThenUnmount(g, { main: [...without(TWENTY, span(0, 11)), ...rows(100, 1)] });
+});
+
+onEach("revert of a merge and of a pick: their rows go, the target's stay; the lineage stays", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 3, "f") }); // f@3
+  await g.op("f", "delete", { where: "id = 7" }); // f@4
+  await g.op("main", "delete", { where: "id = 1" }); // 3
+  await pick(g, "main", "f@4"); // 4
+  await merge(g, "main", "f"); // 5
+  await g.op("main", "add", { rows: rows(200, 1, "m") }); // 6
+  const merged = [...without(TWENTY, 1, 7), ...rows(100, 3, "f"), ...rows(200, 1, "m")];
+  await checkTip(g, "main", merged);
+  await revert(g, "main", "5");
+  await checkTip(g, "main", without(merged, 100, 101, 102));
+  await merge(g, "main", "f", "up-to-date"); // it was merged, and then taken back on purpose
+  await revert(g, "main", "4");
+  const kept = [...without(TWENTY, 1), ...rows(200, 1, "m")];
+  await checkTip(g, "main", kept);
+  await g.op("f", "add", { rows: rows(110, 1, "f") });
+  await merge(g, "main", "f");
+  await checkThenUnmount(g, { main: [...kept, ...rows(110, 1, "f")] });
+});
+
+onEach("revert on a branch, then merged: main gets the commits and their taking back", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("f", "delete", { where: "id = 7" }); // 3
+  await g.op("f", "add", { rows: rows(100, 3, "f") }); // 4
+  await merge(g, "main", "f", "fast-forward");
+  await revert(g, "f", "3");
+  await g.op("main", "delete", { where: "id = 8" });
+  await merge(g, "main", "f");
+  await checkThenUnmount(g, { main: [...without(TWENTY, 8), ...rows(100, 3, "f")] });
+});
+
+onEach("versions that cannot be taken back", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 1) }); // 3
+  await revertFails(g, "main", "1", "EINVAL");
+  await revertFails(g, "main", "0", ["EINVAL", "ENOENT"]);
+  await revertFails(g, "main", "9", "ENOENT");
+  await revertFails(g, "f", "2", "EINVAL"); // begins the branch
+  await revertFails(g, "f", "4", "ENOENT");
+  await revertFails(g, "f", "", ["EINVAL", undefined]);
+  await revertFails(g, "f", "3 4", "EINVAL");
+  await revertFails(g, "f", "three", "EINVAL");
+  await revertFails(g, "f", "3 expect=2", "ESTALE");
+  const a = await revert(g, "f", "3 dry-run", "dry-run");
+  assert.equal(a.rows, "+0 -1");
+  await revert(g, "f", "3");
+  await checkThenUnmount(g, { main: TWENTY, f: TWENTY });
+});
+
+onEach("revert after a compaction and a clean-up is right, or refused and nothing changed", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.op("main", "delete", { where: "id = 7" }); // 3
+  await g.op("main", "optimize");
+  await revertFails(g, "main", "3", ["EOPNOTSUPP", "ECANCELED"], ["refused", "conflict"]);
+  await g.op("main", "clean");
+  await revertFails(g, "main", "3", ["ENODATA", "ENOENT", "EOPNOTSUPP", "ECANCELED"]);
+  await checkThenUnmount(g, { main: without(TWENTY, 7) });
+});
+
+// --- undo ---
+
+const vectorOf = (g, branch = "main") => load(g.storage(branch)).metadata["lancefs.vector"];
+
+onEach("undo of a fast-forward, and the merge made again", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 3, "f") });
+  await g.op("f", "update", { where: "id = 4", values: { v: "f" } });
+  const all = [...changed(TWENTY, 4, { v: "f" }), ...rows(100, 3, "f")];
+  await merge(g, "main", "f", "fast-forward");
+  await undo(g, "main", "steps=1");
+  await checkTip(g, "main", TWENTY);
+  await merge(g, "main", "f", ["fast-forward", "merged"]);
+  await checkTip(g, "main", all);
+  await undo(g, "main", "steps=1");
+  await checkTip(g, "main", TWENTY);
+  await undoFails(g, "main", "steps=1", "ENOENT");
+  await checkThenUnmount(g, { main: TWENTY, f: all });
+});
+
+onEach("undo of a true merge: content and lineage as before, later own commits are kept", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 3, "f") });
+  await g.op("f", "delete", { where: "id IN (4, 14)" });
+  await g.op("main", "delete", { where: "id = 1" });
+  const before = vectorOf(g);
+  await merge(g, "main", "f");
+  assert.notEqual(vectorOf(g), before);
+  await g.op("main", "add", { rows: rows(200, 2, "m") });
+  await g.op("main", "update", { where: "id = 2", values: { v: "m" } });
+  const own = [...changed(without(TWENTY, 1), 2, { v: "m" }), ...rows(200, 2, "m")];
+  await undo(g, "main", "steps=1");
+  await checkTip(g, "main", own);
+  await g.op("f", "add", { rows: rows(110, 1, "f") });
+  await merge(g, "main", "f");
+  const all = [...without(own, 4, 14), ...rows(100, 3, "f"), ...rows(110, 1, "f")];
+  await checkTip(g, "main", all);
+  await merge(g, "f", "main", "fast-forward");
+  await checkThenUnmount(g, { main: all, f: all });
+});
+
+onEach("undo of a merge with columns, and the merge made again", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("f", "addColumn", { name: "b", sql: "n * 2" });
+  await g.op("main", "addColumn", { name: "a", sql: "n + 1" });
+  await merge(g, "main", "f");
+  const all = plus(TWENTY, (r) => ({ a: r.n + 1, b: r.n * 2 }));
+  await checkTip(g, "main", all);
+  await undo(g, "main", "steps=1");
+  await checkTip(g, "main", plus(TWENTY, (r) => ({ a: r.n + 1 })));
+  await merge(g, "main", "f");
+  await checkThenUnmount(g, { main: all });
+});
+
+onEach("undo of two merges at once, of one, and of the other; more than there are is ENOENT", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f", "h");
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  await g.op("h", "delete", { where: "id IN (3, 13)" });
+  await g.op("main", "delete", { where: "id = 1" });
+  const own = without(TWENTY, 1),
+    all = [...without(own, 3, 13), ...rows(100, 2, "f")];
+  await merge(g, "main", "f");
+  await merge(g, "main", "h");
+  await undoFails(g, "main", "steps=3", "ENOENT");
+  await undo(g, "main", "steps=2");
+  await checkTip(g, "main", own);
+  await undoFails(g, "main", "steps=1", "ENOENT");
+  await merge(g, "main", "h");
+  await merge(g, "main", "f");
+  await checkTip(g, "main", all);
+  await undo(g, "main", "steps=1"); // f
+  await checkTip(g, "main", without(own, 3, 13));
+  await undo(g, "main", "steps=1"); // h
+  await checkTip(g, "main", own);
+  await merge(g, "main", "f");
+  await checkThenUnmount(g, { main: [...own, ...rows(100, 2, "f")] });
+});
+
+onEach("undo where there is no merge, or of the target's rows that changed since", async (t, engine) => {
+  const g = await two(t, engine);
+  await undoFails(g, "main", "steps=1", "ENOENT");
+  await g.fork("f");
+  await undoFails(g, "f", "steps=1", "ENOENT");
+  await undoFails(g, "main", "steps=0", "EINVAL");
+  await undoFails(g, "main", "f", "EINVAL");
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  await g.op("main", "delete", { where: "id = 1" });
+  await merge(g, "main", "f");
+  await undoFails(g, "main", "steps=1 expect=3", "ESTALE");
+  const before = tip(g.ds);
+  await undo(g, "main", "steps=1 dry-run", "dry-run");
+  assert.equal(tip(g.ds), before);
+  await g.op("main", "update", { where: "id = 100", values: { v: "up" } });
+  await undoFails(g, "main", "steps=1", "ECANCELED", "conflict");
+  await checkThenUnmount(g, { main: [...without(TWENTY, 1), ...changed(rows(100, 2, "f"), 100, { v: "up" })] });
+});
+
+onEach("undo on one side after both merged each other: the other side keeps everything", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  await g.op("main", "delete", { where: "id = 1" });
+  const all = [...without(TWENTY, 1), ...rows(100, 2, "f")];
+  await merge(g, "main", "f");
+  await merge(g, "f", "main", "fast-forward");
+  await undo(g, "main", "steps=1");
+  await checkTip(g, "main", without(TWENTY, 1));
+  await checkTip(g, "f", all);
+  await g.op("f", "delete", { where: "id = 101" });
+  await merge(g, "main", "f", ["merged", "fast-forward"]);
+  await checkThenUnmount(g, { f: without(all, 101) });
+});
