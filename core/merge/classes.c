@@ -83,6 +83,7 @@ static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_
     if (!gone || roaring_bitmap_is_empty(gone))
         return 0;
     roaring_bitmap_or_inplace(seen, gone);
+    out->by_merge |= step->is_merge;
     /* A restore can have brought rows back: how they went the last time counts. */
     roaring_bitmap_andnot_inplace(out->deleted, gone);
     roaring_bitmap_andnot_inplace(out->rewritten, gone);

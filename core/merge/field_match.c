@@ -31,6 +31,7 @@ struct pairing {
     const struct lfs_match *fragments;
     size_t n_fragments;
     enum lfs_side which;
+    bool native; /* the base lies on the side's own line: an id means the same in both */
     struct lfs_arena *arena;
     LanceField **pair; /* for each field of the side: the base's, or NULL */
     bool *taken;       /* base fields that have their pair */
@@ -119,6 +120,41 @@ static void pair_by_name(struct pairing *p) {
     }
 }
 
+/* Where a field's data lies in the fragments that base and side share; `side` false: the base's field. */
+static bool has_evidence(const struct pairing *p, int32_t id, bool side) {
+    for (size_t i = 0; i < p->n_fragments; i++)
+        if (p->fragments[i].base && side_fragment(p, i) &&
+            lfs_field_place(side ? side_fragment(p, i) : p->fragments[i].base, id).file)
+            return true;
+    return false;
+}
+
+/* What no shared data tells of (all was compacted, say): on the side's own line one id is one column, renamed or not. */
+static void pair_by_id(struct pairing *p) {
+    for (size_t i = 0; i < p->side->n_fields; i++) {
+        int32_t id = p->side->fields[i]->id;
+        LanceField *base = lfs_field_by_id(p->base, id);
+        if (base && !p->pair[i] && !(has_evidence(p, id, true) && has_evidence(p, id, false)))
+            take(p, i, base);
+    }
+}
+
+/* On another line ids say nothing: columns without shared data could be one under two names, or two. */
+static errint_t check_doubt(const struct pairing *p, struct lfs_error *err) {
+    const LanceField *base = NULL, *side = NULL;
+    for (size_t i = 0; i < p->base->n_fields; i++)
+        if (!p->taken[i] && !has_evidence(p, p->base->fields[i]->id, false))
+            base = p->base->fields[i];
+    for (size_t i = 0; i < p->side->n_fields; i++)
+        if (!p->pair[i] && !has_evidence(p, p->side->fields[i]->id, true))
+            side = p->side->fields[i];
+    if (!base || !side)
+        return 0;
+    return lfs_fail(err, LFS_E_UNSUPPORTED,
+                    "columns %s and %s have no data in common any more by which they could be told apart: not merged",
+                    base->name ? base->name : "", side->name ? side->name : "");
+}
+
 static errint_t pair_side(struct pairing *p, struct lfs_error *err) {
     p->pair = LFS_NEW_ARRAY(p->arena, LanceField *, p->side->n_fields + 1);
     p->taken = LFS_NEW_ARRAY(p->arena, bool, p->base->n_fields + 1);
@@ -138,6 +174,9 @@ static errint_t pair_side(struct pairing *p, struct lfs_error *err) {
             LFS_TRY(pair_by_data(p, side_fragment(p, i), err));
     pair_parents(p);
     pair_by_name(p);
+    if (!p->native)
+        return check_doubt(p, err);
+    pair_by_id(p);
     return 0;
 }
 
@@ -226,11 +265,13 @@ static errint_t note_data(const struct lfs_merge_input *input, const struct pair
 errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_match *fragments, size_t n_fragments,
                           struct lfs_arena *arena, struct lfs_field_match **out, size_t *n_out, struct lfs_error *err) {
     const LanceManifest *base = input->base->manifest.message;
-    struct pairing o = {.base = base, .side = input->ours->manifest.message, .which = LFS_OURS, .arena = arena,
+    struct pairing o = {.base = base, .side = input->ours->manifest.message, .which = LFS_OURS,
+                        .native = input->base_is_ours, .arena = arena,
                         .fragments = fragments, .n_fragments = n_fragments};
     struct pairing t = o;
     t.side = input->theirs->manifest.message;
     t.which = LFS_THEIRS;
+    t.native = input->base_is_theirs;
     LFS_TRY(pair_side(&o, err));
     LFS_TRY(pair_side(&t, err));
     struct lfs_field_match *list =

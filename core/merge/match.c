@@ -92,6 +92,58 @@ static errint_t place_all(struct builder *b, const struct lfs_version *v, enum l
     return 0;
 }
 
+/* --- what came by a pick and went again --- */
+
+static bool has_picks(const struct lfs_version *v) {
+    const LanceManifest *m = v->manifest.message;
+    const char *picked = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_PICKED);
+    return picked && *picked;
+}
+
+/* An undo and a restore take the lineage back too: what they removed counts as never held. */
+static bool takes_lineage_back(const struct lfs_step *step) {
+    const LanceTransaction *t = step->after->manifest.transaction;
+    const char *operation = lfs_transaction_property(t, LFS_PROPERTY_OPERATION);
+    return (t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_RESTORE) ||
+           (operation && strcmp(operation, "undo") == 0);
+}
+
+/* Did that side hold the file since the base, and do away with it of its own accord? */
+static bool was_held(const struct lfs_history *history, const char *path) {
+    bool held = false;
+    for (size_t i = 0; i < history->count; i++) {
+        const struct lfs_step *step = &history->steps[i];
+        if (lfs_match_find(step->after->manifest.message, path))
+            held = true;
+        else if (held && takes_lineage_back(step) && step->before && lfs_match_find(step->before->manifest.message, path))
+            held = false;
+    }
+    return held;
+}
+
+/* A pick brings a fragment of one side to the other. Where one of them has deleted or compacted it since, the fragment is
+ * common to both all the same, and began with no row deleted. */
+static errint_t find_held(const struct lfs_merge_input *input, struct builder *b) {
+    if (!has_picks(input->ours) && !has_picks(input->theirs))
+        return 0;
+    for (size_t i = 0; i < b->count; i++) {
+        struct lfs_match *x = &b->matches[i];
+        const LanceFragment *mine = x->ours ? x->ours : x->theirs;
+        const struct lfs_history *history;
+        if (x->base || (x->ours && x->theirs))
+            continue;
+        LFS_TRY(input->reader->history(input->reader->context, x->ours ? LFS_THEIRS : LFS_OURS, &history, b->err));
+        if (!was_held(history, file_path(mine->files[0])))
+            continue;
+        LanceFragment *base = lfs_memdup(b->arena, mine, sizeof *base);
+        if (!base)
+            return lfs_fail_nomem(b->err);
+        base->deletion_file = NULL;
+        x->base = base;
+    }
+    return 0;
+}
+
 errint_t lfs_match_fragments(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_match **out,
                              size_t *n_out, struct lfs_error *err) {
     struct builder b = {.arena = arena, .err = err};
@@ -104,6 +156,7 @@ errint_t lfs_match_fragments(const struct lfs_merge_input *input, struct lfs_are
     LFS_TRY(place_all(&b, input->base, LFS_BASE));
     LFS_TRY(place_all(&b, input->ours, LFS_OURS));
     LFS_TRY(place_all(&b, input->theirs, LFS_THEIRS));
+    LFS_TRY(find_held(input, &b));
     *out = b.matches;
     *n_out = b.count;
     return 0;

@@ -197,18 +197,35 @@ static errint_t check_rewritten(struct merge *m, size_t i, bool *keep) {
     const struct lfs_match *x = &m->matches[i];
     *keep = false;
     for (int side = LFS_OURS; side <= LFS_THEIRS; side++) {
-        bool moved = false;
+        enum lfs_departure departure;
         enum lfs_side other = side == LFS_OURS ? LFS_THEIRS : LFS_OURS;
         if (!m->rows.states[i].ours.other_files && !m->rows.states[i].theirs.other_files)
             break;
         if (!rewrote_data(m, x, other))
             continue;
-        LFS_TRY(lfs_rows_moved_away(&m->rows, i, (enum lfs_side)side, &moved, m->err));
-        if (moved)
+        LFS_TRY(lfs_rows_departure(&m->rows, i, (enum lfs_side)side, &departure, m->err));
+        if (departure != LFS_DELETED_ONLY)
             LFS_TRY(lfs_report_refusal(m->plan, m->err,
                                        "one side rewrote a column of fragment %" PRIu64 " and %s updated rows of it: not merged",
                                        x->base->id, side == LFS_OURS ? m->in->ours_name : m->in->theirs_name));
         LFS_TRY(settle_removed(m, i, (enum lfs_side)side, keep));
+    }
+    return 0;
+}
+
+/* Rows that an update moved are null in a column that the other side added, and noted. Rows of which nobody can tell how
+ * they moved may have been compacted, and a compaction loses nothing: refused rather than nulled. */
+static errint_t check_unexplained(struct merge *m, size_t i) {
+    for (int side = LFS_OURS; side <= LFS_THEIRS; side++) {
+        enum lfs_departure departure;
+        if (!m->matches[i].base || !(side == LFS_OURS ? m->schema.n_theirs : m->schema.n_ours))
+            continue;
+        LFS_TRY(lfs_rows_departure(&m->rows, i, (enum lfs_side)side, &departure, m->err));
+        if (departure == LFS_UNEXPLAINED)
+            LFS_TRY(lfs_report_refusal(m->plan, m->err,
+                                       "no commit at hand tells how rows of fragment %" PRIu64 " left %s, and the other side "
+                                       "added columns: not merged",
+                                       m->matches[i].base->id, side == LFS_OURS ? m->in->ours_name : m->in->theirs_name));
     }
     return 0;
 }
@@ -301,6 +318,7 @@ static errint_t merge_fragments(struct merge *m) {
         bool keep;
         struct lfs_plan_fragment *f;
         LFS_TRY(check_rewritten(m, i, &keep)); /* first: deciding hands vectors over */
+        LFS_TRY(check_unexplained(m, i));
         if (keep)
             LFS_TRY(keep_ours(m, m->matches[i].ours, &f));
         else

@@ -35,7 +35,8 @@ struct lfs_merge_reader {
 struct lfs_merge_input {
     const struct lfs_version *base, *ours, *theirs;
     bool ours_is_base; /* by lineage: the target has not moved */
-    bool base_is_theirs; /* the base lies on theirs' own line or one that it comes from: row ids mean the same in both */
+    /* The base lies on that side's own line, or on one that it comes from: ids of fields and rows mean the same in both. */
+    bool base_is_ours, base_is_theirs;
     const char *ours_name, *theirs_name; /* for sentences */
     const struct lfs_merge_reader *reader;
     struct lfs_policy policy;

@@ -29,7 +29,7 @@ static errint_t add_group(struct lfs_moves *m, const struct lfs_version *version
         g->parts[i] = (struct lfs_moved_part){.record = from->old_fragments[i], .path = name_of(from->old_fragments[i])};
     for (size_t i = 0, start = 0; i < g->n_outs; i++) {
         const LanceFragment *f = from->new_fragments[i];
-        g->outs[i] = (struct lfs_moved_out){name_of(f), start, f->physical_rows};
+        g->outs[i] = (struct lfs_moved_out){f, name_of(f), start, f->physical_rows};
         start += f->physical_rows;
         if (!lfs_map_put(&m->by_new, g->outs[i].path, g))
             return lfs_fail_nomem(err);
@@ -206,6 +206,20 @@ static roaring_bitmap_t *window(const roaring_bitmap_t *set, uint64_t start, uin
     if (it)
         roaring_free_uint32_iterator(it);
     return out;
+}
+
+bool lfs_moves_kept_files(const struct lfs_moves *m, const char *path, const LanceFragment *before) {
+    struct lfs_moved_group *g = lfs_map_get(&m->by_old, path);
+    const struct lfs_version *tip = m->side == LFS_OURS ? m->input->ours : m->input->theirs;
+    if (!g) { /* stands in the tip, or is gone for good */
+        const LanceFragment *now = lfs_match_find(tip->manifest.message, path);
+        return !now || lfs_match_same_files(now, before);
+    }
+    const struct lfs_moved_part *part = part_of(g, path);
+    bool kept = part && lfs_match_same_files(part->record, before);
+    for (size_t i = 0; i < g->n_outs && kept; i++)
+        kept = lfs_moves_kept_files(m, g->outs[i].path, g->outs[i].record);
+    return kept;
 }
 
 errint_t lfs_moves_up(struct lfs_moves *m, const char *path, const roaring_bitmap_t *rows, lfs_moves_visit visit,

@@ -21,6 +21,7 @@ struct lfs_moved_part {
 
 /* One new fragment. */
 struct lfs_moved_out {
+    const LanceFragment *record; /* as the compaction made it */
     const char *path;
     uint64_t start, rows;
 };
@@ -63,6 +64,10 @@ typedef errint_t (*lfs_moves_visit)(void *context, const char *path, const roari
  * were deleted before a compaction are left out. LFS_E_CONFLICT where it cannot be proved. */
 errint_t lfs_moves_up(struct lfs_moves *moves, const char *path, const roaring_bitmap_t *rows, lfs_moves_visit visit,
                       void *context, struct lfs_error *err);
+
+/* Did the fragment have the files of `base` until it was compacted, and what it became no other files since? Then leaving
+ * the compaction out loses no column. */
+bool lfs_moves_kept_files(const struct lfs_moves *moves, const char *path, const LanceFragment *base);
 
 /* The deletion vector that the fragment would have today, had it not been compacted. */
 errint_t lfs_moves_effective(struct lfs_moves *moves, const char *path, uint64_t physical_rows, roaring_bitmap_t **out,

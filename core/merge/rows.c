@@ -194,6 +194,11 @@ static errint_t delete_in_our_compaction(struct decision *d, const roaring_bitma
 /* Theirs' compaction is left out: all that it holds of this fragment lives on in ours' fragment, or is deleted. */
 static errint_t mask_their_compaction(struct decision *d) {
     struct extra e = {d->rows, 1};
+    if (!lfs_moves_kept_files(&d->rows->moves[1], d->state->path, d->state->match->base))
+        return lfs_report_refusal(d->plan, d->err,
+                                  "%s gave fragment %" PRIu64 " other columns and compacted it, and the other side changed or "
+                                  "compacted it too: not merged",
+                                  d->rows->input->theirs_name, d->state->id);
     AUTO_BITMAP *all = roaring_bitmap_from_range(0, d->state->physical_rows, 1);
     return all ? lfs_moves_up(&d->rows->moves[1], d->state->path, all, add_extra, &e, d->err) : lfs_fail_nomem(d->err);
 }
@@ -248,30 +253,24 @@ static errint_t refuse_moved_columns(struct decision *d) {
     return 0;
 }
 
-/* One deletion file on both sides, by its random id: both hold the same commits. */
-static bool same_vector(const struct lfs_fragment_state *s) {
-    return s->match->ours && s->match->theirs && s->match->ours->deletion_file &&
-           lfs_match_same_deletions(s->match->ours, s->match->theirs);
-}
-
 errint_t lfs_rows_decide(struct lfs_rows *rows, size_t i, struct lfs_fragment_verdict *out, struct lfs_error *err) {
     struct lfs_error own;
     struct decision d = {rows, &rows->states[i], rows->plan, err ? err : &own};
     const struct lfs_fragment_state *s = d.state;
     *out = (struct lfs_fragment_verdict){LFS_FATE_OURS, NULL};
     LFS_TRY(refuse_moved_columns(&d));
-    if (s->theirs.change == LFS_UNCHANGED || same_vector(s))
+    if (s->theirs.change == LFS_UNCHANGED)
         return 0;
     if (s->ours.change == LFS_UNCHANGED && s->match->base && !s->theirs.moved)
         return take_theirs(&d, out);
     return unless_unproved(&d, decide_rows(&d, out));
 }
 
-/* The rows of a fragment that a side took away since the base, and that are not proven to be plain deletes. */
-errint_t lfs_rows_moved_away(struct lfs_rows *rows, size_t i, enum lfs_side side, bool *out, struct lfs_error *err) {
+errint_t lfs_rows_departure(struct lfs_rows *rows, size_t i, enum lfs_side side, enum lfs_departure *out,
+                            struct lfs_error *err) {
     struct lfs_fragment_state *s = &rows->states[i];
     struct lfs_fragment_side *mine = lfs_rows_side(s, side);
-    *out = false;
+    *out = LFS_DELETED_ONLY;
     if (mine->change == LFS_UNCHANGED)
         return 0;
     LFS_TRY(lfs_rows_load_base(rows, s, err));
@@ -282,8 +281,8 @@ errint_t lfs_rows_moved_away(struct lfs_rows *rows, size_t i, enum lfs_side side
     if (!gone)
         return lfs_fail_nomem(err);
     errint_t result = lfs_classify_rows(rows->input, side, &question, &classes, err);
-    if (result == 0)
-        *out = classes.unknown || classes.replaced || !roaring_bitmap_is_subset(gone, classes.deleted);
+    if (result == 0 && (classes.unknown || classes.replaced || !roaring_bitmap_is_subset(gone, classes.deleted)))
+        *out = classes.unknown || classes.by_merge ? LFS_UNEXPLAINED : LFS_MOVED_AWAY;
     lfs_row_classes_free(&classes);
     return result;
 }

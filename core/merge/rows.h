@@ -64,8 +64,11 @@ void lfs_rows_free(struct lfs_rows *rows);
  * verdict is then without meaning. Rows of other fragments that this decides are added to `extra`. */
 errint_t lfs_rows_decide(struct lfs_rows *rows, size_t i, struct lfs_fragment_verdict *out, struct lfs_error *err);
 
-/* Did a side move rows of the i-th fragment elsewhere (an update), rather than just delete them? When in doubt: yes. */
-errint_t lfs_rows_moved_away(struct lfs_rows *rows, size_t i, enum lfs_side side, bool *out, struct lfs_error *err);
+/* How rows of the i-th fragment left a side: not at all or by plain deletes, by updates (moved elsewhere), or in a way that
+ * no commit at hand tells. */
+enum lfs_departure { LFS_DELETED_ONLY, LFS_MOVED_AWAY, LFS_UNEXPLAINED };
+errint_t lfs_rows_departure(struct lfs_rows *rows, size_t i, enum lfs_side side, enum lfs_departure *out,
+                            struct lfs_error *err);
 
 /* After all decisions: rows that the result deletes in a side's own new fragment, or NULL. Borrowed. */
 const roaring_bitmap_t *lfs_rows_extra(const struct lfs_rows *rows, enum lfs_side side, const char *path);

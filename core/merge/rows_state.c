@@ -21,7 +21,7 @@ static errint_t read_vector(const struct lfs_rows *rows, const struct lfs_versio
 errint_t lfs_rows_load_base(struct lfs_rows *rows, struct lfs_fragment_state *s, struct lfs_error *err) {
     if (s->base)
         return 0;
-    if (s->match->base)
+    if (s->match->base && s->match->base->deletion_file)
         return read_vector(rows, rows->input->base, s->match->base, &s->base, err);
     s->base = roaring_bitmap_create();
     return s->base ? 0 : lfs_fail_nomem(err);

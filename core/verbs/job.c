@@ -164,6 +164,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .ours = job->target.version,
         .theirs = job->source.version,
         .ours_is_base = job->ours_is_base,
+        .base_is_ours = !job->base_is_virtual && comes_from(&job->target.branch, &job->base),
         .base_is_theirs = !job->base_is_virtual && comes_from(&job->source.branch, &job->base),
         .ours_name = job->target.branch.name,
         .theirs_name = job->source.branch.name,

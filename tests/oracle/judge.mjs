@@ -13,7 +13,11 @@ const REFUSALS = [
   { name: "history cleaned away", says: /versions of .* were cleaned away/, fits: any("cleaned") },
   // A merge that left a compaction out: the base has the compacted rows, this side never had them.
   { name: "compaction left out before", says: /versions of .* were cleaned away/, fits: any("moved") },
-  { name: "schema", says: /schema was changed|column files/, fits: (p) => p.schemaChanged },
+  {
+    name: "schema",
+    says: /other columns and compacted|no data in common|changed its type|column files|added columns|different columns|rewrote a column|may not be null/,
+    fits: (p) => p.schemaChanged,
+  },
 ];
 
 const WROTE = ["merged", "fast-forward", "empty-merge"];
