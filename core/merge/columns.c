@@ -221,6 +221,47 @@ static errint_t check_type(const struct lfs_columns *c, const LanceField *base, 
                               base->name ? base->name : "", other);
 }
 
+/* --- a column that one side dropped and the other wrote --- */
+
+/* Does the list of an update name that column? By name, since ids are given anew from line to line. */
+static errint_t names_column(const struct lfs_columns *c, const struct lfs_step *step, const struct lfs_field_match *m,
+                             bool *out, struct lfs_error *err) {
+    const LanceTransaction *t = step->after->manifest.transaction;
+    const LanceManifest *after = step->after->manifest.message;
+    if (!t || t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_UPDATE)
+        return 0;
+    const char *base = lfs_field_path(c->plan->arena, c->input->base->manifest.message, m->base);
+    const Lance__Table__Update *u = t->update;
+    for (size_t i = 0; i < u->n_fields_modified + u->n_fields_for_preserving_frag_bitmap; i++) {
+        uint32_t id = i < u->n_fields_modified ? u->fields_modified[i]
+                                               : u->fields_for_preserving_frag_bitmap[i - u->n_fields_modified];
+        const LanceField *field = lfs_field_by_id(after, (int32_t)id);
+        const char *path = field ? lfs_field_path(c->plan->arena, after, field) : NULL;
+        if (field && !path)
+            return lfs_fail_nomem(err);
+        *out |= path && (strcmp(path, base) == 0 || strcmp(path, m->path) == 0);
+    }
+    return 0;
+}
+
+/* Values of it were written since the base, and would be lost with it: a conflict, unless the side that dropped it wins. */
+static errint_t check_dropped(const struct lfs_columns *c, const struct lfs_field_match *m, enum lfs_side writer,
+                              struct lfs_error *err) {
+    const struct lfs_merge_input *in = c->input;
+    const struct lfs_history *history;
+    bool written = false;
+    if (in->policy.schema == (writer == LFS_OURS ? LFS_STRATEGY_SOURCE : LFS_STRATEGY_DEST))
+        return 0;
+    LFS_TRY(in->reader->history(in->reader->context, writer, &history, err));
+    for (size_t i = 0; i < history->count && !written; i++)
+        LFS_TRY(names_column(c, &history->steps[i], m, &written, err));
+    struct lfs_conflict conflict = {writer == LFS_OURS ? "update-drop" : "drop-update",
+                                    lfs_sprintf(c->plan->arena, "column %s", m->path), "there",
+                                    writer == LFS_OURS ? "values updated" : "dropped",
+                                    writer == LFS_OURS ? "dropped" : "values updated"};
+    return written ? lfs_report_conflict(c->plan, &conflict, err) : 0;
+}
+
 /* Does a new column that theirs added lose values because ours moved rows elsewhere? They are counted among ours' new
  * rows, and noted. */
 errint_t lfs_columns_check_gaps(const struct lfs_columns *c, const struct lfs_match *matches, size_t n_matches,
@@ -236,6 +277,10 @@ errint_t lfs_columns_check_gaps(const struct lfs_columns *c, const struct lfs_ma
             LFS_TRY(check_gap(c, &s->ours[i], c->input->theirs_name, their_rows, their_fragments, err));
     for (size_t i = 0; i < s->n_matches; i++) {
         const struct lfs_field_match *m = &s->matches[i];
+        if (m->base && m->ours && !m->theirs && our_fragments) /* an update makes fragments */
+            LFS_TRY(check_dropped(c, m, LFS_OURS, err));
+        if (m->base && m->theirs && !m->ours && their_fragments)
+            LFS_TRY(check_dropped(c, m, LFS_THEIRS, err));
         LFS_TRY(check_type(c, m->base, m->ours, c->input->theirs_name, their_fragments > 0, err));
         LFS_TRY(check_type(c, m->base, m->theirs, c->input->ours_name, our_fragments > 0, err));
     }

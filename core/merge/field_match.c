@@ -139,7 +139,21 @@ static void pair_by_id(struct pairing *p) {
     }
 }
 
-/* On another line ids say nothing: columns without shared data could be one under two names, or two. */
+/* On another line ids say nothing; columns without shared data that agree in path, type and all are one to everybody who
+ * uses them. */
+static void pair_by_path(struct pairing *p) {
+    for (size_t i = 0; i < p->side->n_fields; i++) {
+        const LanceField *f = p->side->fields[i];
+        const char *path = lfs_field_path(p->arena, p->side, f);
+        for (size_t k = 0; !p->pair[i] && !has_evidence(p, f->id, true) && k < p->base->n_fields; k++)
+            if (!p->taken[k] && !has_evidence(p, p->base->fields[k]->id, false) &&
+                lfs_field_same_but_id(f, p->base->fields[k]) &&
+                strcmp(path, lfs_field_path(p->arena, p->base, p->base->fields[k])) == 0)
+                take(p, i, p->base->fields[k]);
+    }
+}
+
+/* Others could be one under two names, or two. */
 static errint_t check_doubt(const struct pairing *p, struct lfs_error *err) {
     const LanceField *base = NULL, *side = NULL;
     for (size_t i = 0; i < p->base->n_fields; i++)
@@ -174,10 +188,12 @@ static errint_t pair_side(struct pairing *p, struct lfs_error *err) {
             LFS_TRY(pair_by_data(p, side_fragment(p, i), err));
     pair_parents(p);
     pair_by_name(p);
-    if (!p->native)
-        return check_doubt(p, err);
-    pair_by_id(p);
-    return 0;
+    if (p->native) {
+        pair_by_id(p);
+        return 0;
+    }
+    pair_by_path(p);
+    return check_doubt(p, err);
 }
 
 static LanceField *paired_with(const struct pairing *p, const LanceField *base) {

@@ -113,6 +113,8 @@ static bool was_held(const struct lfs_history *history, const char *path) {
     bool held = false;
     for (size_t i = 0; i < history->count; i++) {
         const struct lfs_step *step = &history->steps[i];
+        if (step->brought)
+            continue; /* a pick takes over one commit, not what it stood on */
         if (lfs_match_find(step->after->manifest.message, path))
             held = true;
         else if (held && takes_lineage_back(step) && step->before && lfs_match_find(step->before->manifest.message, path))

@@ -274,7 +274,12 @@ errint_t lfs_rows_departure(struct lfs_rows *rows, size_t i, enum lfs_side side,
     if (mine->change == LFS_UNCHANGED)
         return 0;
     LFS_TRY(lfs_rows_load_base(rows, s, err));
-    LFS_TRY(lfs_rows_load(rows, s, side, err));
+    errint_t loaded = lfs_rows_load(rows, s, side, err);
+    if (loaded == -ECANCELED) { /* a compaction that cannot be followed */
+        *out = LFS_UNEXPLAINED;
+        return 0;
+    }
+    LFS_TRY(loaded);
     AUTO_BITMAP *gone = roaring_bitmap_andnot(mine->deleted, s->base);
     struct lfs_row_question question = {s->path, gone, mine->moved};
     struct lfs_row_classes classes;

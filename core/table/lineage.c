@@ -206,15 +206,29 @@ static errint_t add_step(const struct lfs_lines *lines, struct lfs_history *h, c
     }
     const char *operation = lfs_transaction_property(step.after->manifest.transaction, LFS_PROPERTY_OPERATION);
     step.is_merge = operation && (strcmp(operation, "merge") == 0 || strcmp(operation, "cherry-pick") == 0);
+    step.brought = h->depth > 0;
     h->steps[h->count++] = step;
     return 0;
 }
 
+static errint_t read_version(const struct lfs_lines *lines, const char *line, uint64_t number, struct lfs_history *h,
+                             struct lfs_error *err);
 static errint_t read_branch(const struct lfs_lines *lines, const struct lfs_branch *branch, size_t depth, uint64_t tip,
                             struct lfs_history *h, struct lfs_error *err);
 
-/* Before the step of a merge come the commits that it brought, as they were made: they tell deletes from updates. A
- * pick brought one. */
+/* A pick brought one commit, or a range of them. */
+static errint_t read_picked(const struct lfs_lines *lines, const LanceTransaction *pick, const char *line, uint64_t last,
+                            struct lfs_history *h, struct lfs_error *err) {
+    const char *first = lfs_transaction_property(pick, LFS_PROPERTY_SOURCE_FIRST);
+    errint_t result = 0;
+    h->depth++;
+    for (uint64_t v = first ? strtoull(first, NULL, 10) : last; result == 0 && v <= last; v++)
+        result = read_version(lines, line, v, h, err);
+    h->depth--;
+    return result;
+}
+
+/* Before the step of a merge come the commits that it brought, as they were made: they tell deletes from updates. */
 static errint_t read_merged(const struct lfs_lines *lines, const struct lfs_version *merge, struct lfs_history *h,
                             struct lfs_error *err) {
     const LanceTransaction *t = merge->manifest.transaction;
@@ -226,7 +240,7 @@ static errint_t read_merged(const struct lfs_lines *lines, const struct lfs_vers
         return 0;
     uint64_t number = strtoull(version, NULL, 10);
     if (strcmp(operation, "cherry-pick") == 0)
-        return add_step(lines, h, line, number, err);
+        return read_picked(lines, t, line, number, h, err);
     if (strcmp(operation, "merge") != 0)
         return 0;
     if (lfs_lines_any_branch(lines, line, &branch, NULL) < 0) {

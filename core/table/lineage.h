@@ -16,6 +16,7 @@
 #define LFS_PROPERTY_UNDONE "lancefs.undone" /* of an undo: the versions of the merges that it took back */
 #define LFS_PROPERTY_SOURCE_LINE "lancefs.source.line"
 #define LFS_PROPERTY_SOURCE_VERSION "lancefs.source.version"
+#define LFS_PROPERTY_SOURCE_FIRST "lancefs.source.first" /* of a range that was picked as one */
 
 /* In a line's storage, beside its kept bases: a copy of the branch's ref file, for when the branch is gone. */
 #define LFS_KEPT_REF "branch.json"
@@ -66,6 +67,7 @@ void lfs_bases_release(struct lfs_base *bases, size_t count);
 struct lfs_step {
     struct lfs_version *before, *after; /* to be released; before is NULL when it is gone */
     bool is_merge;                      /* what it brought has steps of its own before it, as far as they are known */
+    bool brought;                       /* such a step: made elsewhere */
 };
 struct lfs_history {
     struct lfs_step *steps;

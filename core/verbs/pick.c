@@ -37,13 +37,24 @@ static errint_t add_picks(struct lfs_job *job, const struct range *r, struct lfs
     return job->picked ? 0 : lfs_fail_nomem(err);
 }
 
+/* Where a range begins, by which its commits are found again. */
+static errint_t note_first(struct lfs_job *job, const struct range *r, struct lfs_error *err) {
+    struct lfs_property *first = LFS_NEW(job->arena, struct lfs_property);
+    if (first)
+        *first = (struct lfs_property){LFS_PROPERTY_SOURCE_FIRST, lfs_sprintf(job->arena, "%" PRIu64, r->first)};
+    job->extra_property = first;
+    return first && first->value ? 0 : lfs_fail_nomem(err);
+}
+
 static int prepare(struct lfs_job *job, struct lfs_error *err) {
     const struct range *r = job->argument;
     bool all_held = true;
     job->source.branch = r->branch;
     LFS_TRY(lfs_lines_version(&job->context->lines, r->branch.uuid, r->last, &job->source.version, err));
-    if (r->first < r->last)
+    if (r->first < r->last) {
+        LFS_TRY(note_first(job, r, err));
         job->source_label = lfs_sprintf(job->arena, "%s@%" PRIu64 "..%" PRIu64, r->branch.name, r->first, r->last);
+    }
     for (uint64_t v = r->first; v <= r->last; v++)
         all_held &= is_held(job, r, v);
     if (all_held) {

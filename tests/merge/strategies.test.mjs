@@ -138,7 +138,8 @@ onEach("altered here and dropped there: the winner says whether the column is th
   await merge(g, "dest", "f schema=dest-wins", ["merged", "empty-merge"]);
   await checkTip(g, "dest", TWENTY.map(({ v, ...r }) => ({ ...r, text: v })));
   // Dropped here, altered there: the source's column cannot come back, as its data may be gone.
-  await merge(g, "f", "dest@3 schema=dest-wins", ["merged", "empty-merge"]);
+  await mergeFails(g, "f", "main@2 schema=source-wins", "ECANCELED", "conflict");
+  await merge(g, "f", "main@2 schema=dest-wins", ["merged", "empty-merge"]);
   await checkThenUnmount(g, { f: TWENTY.map(({ v, ...r }) => r) });
 });
 
@@ -214,4 +215,15 @@ onEach("words that are no strategy are EINVAL and change nothing", async (t, eng
   for (const words of ["strategy=theirs", "rows=", "schema=winner", "row=source-wins", "strategy=Source-Wins"])
     await mergeFails(g, "main", `f ${words}`, "EINVAL");
   await checkThenUnmount(g, { main: TWENTY });
+});
+
+onEach("C39 drop_vs_edit drop: the side that dropped the column may win, the other one cannot", async (t, engine) => {
+  const g = withOps(await mounted(t, "drop_vs_edit", engine));
+  const dropped = TWENTY.map(({ v, ...r }) => r);
+  await g.op("main", "fork", { name: "copy", from: "main" });
+  await mergeFails(g, "main", "drop schema=dest-wins", "ECANCELED", "conflict");
+  await mergeFails(g, "drop", "main schema=source-wins", "ECANCELED", "conflict");
+  await merge(g, "copy", "drop schema=source-wins");
+  await merge(g, "drop", "main@2 schema=dest-wins");
+  await checkThenUnmount(g, { copy: dropped, drop: dropped });
 });

@@ -117,15 +117,11 @@ static errint_t read_history(void *context, enum lfs_side side, const struct lfs
     return 0;
 }
 
-/* One content of one fragment is one file, unless another is asked for. */
-static LanceDeletionFile *deletion_file(struct lab *lab, const char *path, roaring_bitmap_t *rows, const char *how) {
-    uint64_t n = roaring_bitmap_get_cardinality(rows), id = lfs_hash(path, strlen(path), 1);
-    uint32_t *list = must(malloc((n + 1) * sizeof *list));
-    roaring_bitmap_to_uint32_array(rows, list);
-    id = lfs_hash(list, n * sizeof *list, id);
-    free(list);
-    if (how)
-        id = lfs_hash(how, strlen(how), id);
+/* Each commit writes a file of its own, also where another commit wrote the same rows. */
+static LanceDeletionFile *deletion_file(struct lab *lab, const struct lfs_version *version, const char *path,
+                                        roaring_bitmap_t *rows, const char *how) {
+    uint64_t n = roaring_bitmap_get_cardinality(rows), id = lfs_hash(path, strlen(path), version->number);
+    id = lfs_hash(version->dir, strlen(version->dir), id);
     if (how && strcmp(how, "wrong") == 0)
         roaring_bitmap_add(rows, 1000000);
     LanceDeletionFile *f = must(LFS_NEW(lab->arena, LanceDeletionFile));
@@ -135,7 +131,8 @@ static LanceDeletionFile *deletion_file(struct lab *lab, const char *path, roari
     f->id = id;
     f->read_version = 1;
     f->num_deleted_rows = n;
-    if (find_vector(lab, id) || (how && strcmp(how, "gone") == 0)) {
+    assert_null(find_vector(lab, id));
+    if (how && strcmp(how, "gone") == 0) {
         roaring_bitmap_free(rows);
     } else {
         struct lab_vector *v = must(LFS_NEW(lab->arena, struct lab_vector));
@@ -295,7 +292,7 @@ static void set_dead(struct draft *d, LanceFragment *f, char *rest) {
         f->deletion_file = NULL;
         return;
     }
-    f->deletion_file = deletion_file(d->lab, f->files[0]->path, rows, how);
+    f->deletion_file = deletion_file(d->lab, d->version, f->files[0]->path, rows, how);
 }
 
 static void read_fragment(struct draft *d, char *rest) {

@@ -9,8 +9,8 @@
  *   -field ID               meta ID KEY=VALUE     -meta ID KEY    metadata of a field
  *   frag ID FILES ROWS [dead SET]                                 add a fragment; it is called by its first file
  *   -frag FILE              files FILE FILES      id FILE ID
- *   dead FILE SET [again|gone|wrong]   the deletion vector; as another file of the same content; of which the file is gone;
- *                                      that names a row which is not there
+ *   dead FILE SET [gone|wrong]   the deletion vector, a file of this commit's own; gone: which is not there any more;
+ *                                wrong: which names a row that there is not
  *   config KEY=VALUE        -config KEY           also: table, schema (metadata)
  *   index NAME UUID [FIELD...]  -index NAME       UUID is a word
  *   format VERSION          stable                max ID

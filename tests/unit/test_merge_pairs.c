@@ -207,7 +207,7 @@ static const struct example examples[] = {
      .swapped =
          &(const struct expect){.outcome = LFS_OUTCOME_CONFLICT, .conflicts = "delete-update row 0 of fragment 0"}},
     {.name = "the same deletes in two files: nothing to do",
-     .scene = {.base = BASE, .theirs = {"op delete; dead A 1 again"}, .ours = {"op delete; dead A 1"}},
+     .scene = {.base = BASE, .theirs = {"op delete; dead A 1"}, .ours = {"op delete; dead A 1"}},
      .expect = {.outcome = LFS_OUTCOME_EMPTY, .rows = "A 0,2-3; B 0-3"},
      .both = true},
     {.name = "add column and add column of one name: conflict",
