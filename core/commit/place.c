@@ -440,7 +440,9 @@ errint_t lfs_place_kept_deletions(struct lfs_placer *p, const char *target_line,
         if (linked < 0 && linked != -ENOENT && linked != -EEXIST) /* one that is gone harms readers, not this merge */
             LFS_TRY(bring(p, &from, 0, to, name, true, false, err));
     }
-    return to && own ? 0 : lfs_fail_nomem(err);
+    if (!to || !own)
+        return lfs_fail_nomem(err);
+    return made && p->sync ? lfs_sync_dir(root_fd(p), to, err) : 0;
 }
 
 errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_error *err) {

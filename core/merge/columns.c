@@ -228,10 +228,12 @@ static errint_t names_column(const struct lfs_columns *c, const struct lfs_step 
                              bool *out, struct lfs_error *err) {
     const LanceTransaction *t = step->after->manifest.transaction;
     const LanceManifest *after = step->after->manifest.message;
-    if (!t || t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_UPDATE)
+    if (!t || t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_UPDATE || !t->update)
         return 0;
     const char *base = lfs_field_path(c->plan->arena, c->input->base->manifest.message, m->base);
     const Lance__Table__Update *u = t->update;
+    if (!u->n_fields_modified && !u->n_fields_for_preserving_frag_bitmap && !step->is_merge)
+        *out = u->n_updated_fragments + u->n_removed_fragment_ids > 0; /* it says nothing: it may have set any */
     for (size_t i = 0; i < u->n_fields_modified + u->n_fields_for_preserving_frag_bitmap; i++) {
         uint32_t id = i < u->n_fields_modified ? u->fields_modified[i]
                                                : u->fields_for_preserving_frag_bitmap[i - u->n_fields_modified];

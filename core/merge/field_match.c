@@ -230,52 +230,9 @@ static bool has_new_data(const struct pairing *p, const LanceField *base, const 
     return false;
 }
 
-static bool lists(const uint32_t *ids, size_t n, int32_t id) {
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] == (uint32_t)id)
-            return true;
-    return false;
-}
-
-/* An update of rows says which fields it set; one that says nothing may have set any. */
-static bool sets_field(const LanceTransaction *t, int32_t id) {
-    if (!t || t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_UPDATE || !t->update ||
-        (!t->update->n_updated_fragments && !t->update->n_removed_fragment_ids))
-        return false;
-    const Lance__Table__Update *u = t->update;
-    if (!u->n_fields_modified && !u->n_fields_for_preserving_frag_bitmap)
-        return true;
-    return lists(u->fields_modified, u->n_fields_modified, id) ||
-           lists(u->fields_for_preserving_frag_bitmap, u->n_fields_for_preserving_frag_bitmap, id);
-}
-
-/* Did the side that kept the column give it, or the one around it, new values in rows that moved to new fragments? */
-static errint_t was_updated(const struct lfs_merge_input *input, enum lfs_side side, const LanceField *f, bool *out,
-                            struct lfs_error *err) {
-    const LanceManifest *m = (side == LFS_OURS ? input->ours : input->theirs)->manifest.message;
-    const struct lfs_history *history;
-    LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
-    for (size_t i = 0; i < history->count; i++) {
-        const LanceField *at = history->steps[i].is_merge ? NULL : f;
-        for (size_t depth = 0; !*out && at && depth < m->n_fields; depth++) {
-            *out = sets_field(history->steps[i].after->manifest.transaction, at->id);
-            at = lfs_field_by_id(m, at->parent_id);
-        }
-    }
-    return 0;
-}
-
-static errint_t note_data(const struct lfs_merge_input *input, const struct pairing *ours, const struct pairing *theirs,
-                          struct lfs_field_match *m, struct lfs_error *err) {
-    if (m->base && m->ours && !m->theirs) {
-        m->our_data = has_new_data(ours, m->base, m->ours);
-        return was_updated(input, LFS_OURS, m->ours, &m->our_data, err);
-    }
-    if (m->base && m->theirs && !m->ours) {
-        m->their_data = has_new_data(theirs, m->base, m->theirs);
-        return was_updated(input, LFS_THEIRS, m->theirs, &m->their_data, err);
-    }
-    return 0;
+static void note_data(const struct pairing *ours, const struct pairing *theirs, struct lfs_field_match *m) {
+    m->our_data = m->base && m->ours && !m->theirs && has_new_data(ours, m->base, m->ours);
+    m->their_data = m->base && m->theirs && !m->ours && has_new_data(theirs, m->base, m->theirs);
 }
 
 errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_match *fragments, size_t n_fragments,
@@ -319,7 +276,7 @@ errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_
             list[n++] = (struct lfs_field_match){.theirs = t.side->fields[i],
                                                  .path = lfs_field_path(arena, t.side, t.side->fields[i])};
     for (size_t i = 0; i < n; i++)
-        LFS_TRY(note_data(input, &o, &t, &list[i], err));
+        note_data(&o, &t, &list[i]);
     *out = list;
     *n_out = n;
     return 0;

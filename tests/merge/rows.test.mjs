@@ -6,7 +6,17 @@ import { load, tip } from "../interop/manifest.mjs";
 import { ctl } from "../harness/control.mjs";
 import { changed, rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
-import { checkThenUnmount, checkTip, control, merges, mounted, NOTHING_NEW, onEach, stops } from "../harness/tip.mjs";
+import {
+  checkStorage,
+  checkThenUnmount,
+  checkTip,
+  control,
+  merges,
+  mounted,
+  NOTHING_NEW,
+  onEach,
+  stops,
+} from "../harness/tip.mjs";
 
 // overlap_deletes: three fragments of 100; see the generator
 const BASE = rows(0, 300);
@@ -70,7 +80,7 @@ onEach("C04 bitmap_deletes: .bin, .arrow and the counts in the manifest", async 
   assert.deepEqual([withFeature.length, all.length], [86_660, 86_658]);
   await merges(g, "main", "feature");
   assert.equal(load(g.ds).fragments[0].deletion.deleted, N - withFeature.length);
-  await checkTip(
+  await checkStorage(
     g,
     "main",
     withFeature.map((id) => ({ id })),

@@ -572,7 +572,7 @@ static struct lfs_version *build(struct lab *lab, struct lfs_version *before, co
     if (d.forgotten)
         history->complete = false;
     else
-        history->steps[history->count++] = (struct lfs_step){before, v, d.brought};
+        history->steps[history->count++] = (struct lfs_step){.before = before, .after = v, .is_merge = d.brought};
     return v;
 }
 
