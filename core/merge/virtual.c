@@ -33,6 +33,14 @@ static errint_t add_fragment(struct lfs_virtual *out, const struct lfs_plan_frag
     LanceFragment *f = lfs_plan_record(from, arena);
     if (!f)
         return lfs_fail_nomem(err);
+    if (from->files) { /* of either side; a virtual state's files are compared by name and never opened */
+        f->files = LFS_NEW_ARRAY(arena, LanceDataFile *, from->n_files);
+        f->n_files = from->n_files;
+        for (size_t i = 0; f->files && i < from->n_files; i++)
+            f->files[i] = (LanceDataFile *)from->files[i].record;
+        if (!f->files)
+            return lfs_fail_nomem(err);
+    }
     *slot = f;
     *v = (struct lfs_virtual_vector){.fragment = f, .version = from->is_theirs ? theirs : ours, .record = from->record};
     if (from->deletion == LFS_DELETION_THEIRS) { /* the file as it is: further comparisons know it by its record */
