@@ -94,11 +94,27 @@ static errint_t candidate_vector(const struct lfs_lines *lines, struct lfs_base 
     return lfs_state_vector(&branch, base->version, &base->vector, err);
 }
 
-/* The newest version of a line, at most `*number`, that holds nothing but what both sides hold: an undo or a restore
- * takes a merge back, lineage and all, and the versions between are no common ground. -ENODATA (in *gone) when it is
- * gone. */
+/* Did an undo take something back on that line, in a version after `from`, up to `to`? */
+static bool was_undone(const struct lfs_lines *lines, const char *line, uint64_t from, uint64_t to) {
+    for (uint64_t v = from + 1; v <= to; v++) {
+        struct lfs_version *version;
+        if (lfs_lines_version(lines, line, v, &version, NULL) < 0)
+            continue;
+        const char *operation = lfs_transaction_property(version->manifest.transaction, LFS_PROPERTY_OPERATION);
+        bool undo = operation && strcmp(operation, "undo") == 0;
+        lfs_version_release(version);
+        if (undo)
+            return true;
+    }
+    return false;
+}
+
+/* The newest version of a line, at most `*number`, that holds nothing but what both sides hold, where an undo took merges
+ * back after it: those are to be made again, so the versions that held them are no common ground. (A restore is a change
+ * like any other: it is taken over.) -ENODATA (in *gone) when it is gone. `newest`: of the line, that either side holds. */
 static errint_t read_candidate(const struct lfs_lines *lines, const struct lfs_vector *common, uint64_t *number,
-                               struct lfs_base *base, struct lfs_error *gone, struct lfs_error *err) {
+                               uint64_t newest, struct lfs_base *base, struct lfs_error *gone, struct lfs_error *err) {
+    uint64_t first = *number;
     for (;; (*number)--) {
         struct lfs_error why;
         errint_t result = lfs_lines_version(lines, base->line, *number, &base->version, &why);
@@ -109,7 +125,8 @@ static errint_t read_candidate(const struct lfs_lines *lines, const struct lfs_v
         if (result < 0)
             return result;
         LFS_TRY(candidate_vector(lines, base, err));
-        if (*number <= 1 || lfs_vector_within(&base->vector, common))
+        if (*number <= 1 || lfs_vector_within(&base->vector, common) ||
+            (*number == first && !was_undone(lines, base->line, first, newest)))
             return 0;
         lfs_version_release(base->version);
         base->version = NULL;
@@ -117,11 +134,12 @@ static errint_t read_candidate(const struct lfs_lines *lines, const struct lfs_v
 }
 
 /* Read what can be read of the candidates; one that is gone keeps version NULL. */
-static errint_t read_candidates(const struct lfs_lines *lines, struct lfs_vector *common, struct lfs_base *list,
-                                struct lfs_error *gone, struct lfs_error *err) {
+static errint_t read_candidates(const struct lfs_lines *lines, struct lfs_vector *common, const struct lfs_vector *either,
+                                struct lfs_base *list, struct lfs_error *gone, struct lfs_error *err) {
     for (size_t i = 0; i < common->count; i++) {
         list[i].line = common->entries[i].line;
-        errint_t result = read_candidate(lines, common, &common->entries[i].version, &list[i], gone, err);
+        uint64_t newest = lfs_vector_get(either, list[i].line);
+        errint_t result = read_candidate(lines, common, &common->entries[i].version, newest, &list[i], gone, err);
         if (result < 0 && result != -ENODATA)
             return result;
     }
@@ -143,9 +161,10 @@ static bool is_dominated(const struct lfs_vector *common, const struct lfs_base 
 
 errint_t lfs_merge_bases(const struct lfs_lines *lines, const struct lfs_vector *a, const struct lfs_vector *b,
                          struct lfs_base **out, size_t *n_out, struct lfs_error *err) {
-    struct lfs_vector common;
+    struct lfs_vector common, either;
     struct lfs_error gone = {0};
     lfs_vector_init(&common, lines->arena);
+    lfs_vector_init(&either, lines->arena);
     LFS_TRY(lfs_vector_meet(a, b, &common, err));
     if (common.count == 0)
         return lfs_fail(err, LFS_E_NO_BASE, "the two have no version in common; name a base with base=");
@@ -153,7 +172,9 @@ errint_t lfs_merge_bases(const struct lfs_lines *lines, const struct lfs_vector 
     bool *keep = LFS_NEW_ARRAY(lines->arena, bool, common.count);
     if (!list || !keep)
         return lfs_fail_nomem(err);
-    errint_t result = read_candidates(lines, &common, list, &gone, err);
+    LFS_TRY(lfs_vector_join(&either, a, err));
+    LFS_TRY(lfs_vector_join(&either, b, err));
+    errint_t result = read_candidates(lines, &common, &either, list, &gone, err);
     size_t n = 0;
     for (size_t i = 0; result == 0 && i < common.count; i++) {
         keep[i] = !is_dominated(&common, list, i);
