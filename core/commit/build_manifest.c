@@ -136,18 +136,6 @@ static errint_t build_fragments(const struct lfs_build *b, LanceManifest *m, str
 
 /* --- indexes --- */
 
-static bool same_index(const LanceIndex *a, const LanceIndex *b) {
-    return a->uuid && b->uuid && a->uuid->uuid.len == b->uuid->uuid.len &&
-           memcmp(a->uuid->uuid.data, b->uuid->uuid.data, a->uuid->uuid.len) == 0;
-}
-
-static LanceIndex *find_index(const LanceIndexSection *section, const LanceIndex *like) {
-    for (size_t i = 0; section && i < section->n_indices; i++)
-        if (same_index(section->indices[i], like))
-            return section->indices[i];
-    return NULL;
-}
-
 /* Theirs' list, each index's files carried into the target's own storage (merge-semantics section 7). */
 static errint_t carry_indices(const struct lfs_build *b, LanceIndexSection **out, struct lfs_error *err) {
     const LanceIndexSection *ours = b->request->target_tip->manifest.indices,
@@ -161,7 +149,7 @@ static errint_t carry_indices(const struct lfs_build *b, LanceIndexSection **out
         return lfs_fail_nomem(err);
     section->indices = list;
     for (size_t i = 0; i < theirs->n_indices; i++) {
-        const LanceIndex *own = find_index(ours, theirs->indices[i]);
+        const LanceIndex *own = lfs_index_find(ours, theirs->indices[i]);
         list[i] = lfs_memdup(b->arena, theirs->indices[i], sizeof *list[i]);
         if (!list[i])
             return lfs_fail_nomem(err);

@@ -111,21 +111,13 @@ static errint_t say_update(const struct lfs_build *b, const LanceManifest *next,
     return new_fragments(b, next, &op->new_fragments, &op->n_new_fragments, err);
 }
 
-static const LanceIndex *find_index(const LanceIndexSection *list, const LanceIndex *like) {
-    for (size_t i = 0; list && i < list->n_indices; i++)
-        if (list->indices[i]->uuid && like->uuid && list->indices[i]->uuid->uuid.len == like->uuid->uuid.len &&
-            memcmp(list->indices[i]->uuid->uuid.data, like->uuid->uuid.data, like->uuid->uuid.len) == 0)
-            return list->indices[i];
-    return NULL;
-}
-
 /* Entries of one list that the other lacks. */
 static LanceIndex **missing(struct lfs_arena *arena, const LanceIndexSection *from, const LanceIndexSection *in,
                             size_t *n) {
     LanceIndex **list = LFS_NEW_ARRAY(arena, LanceIndex *, (from ? from->n_indices : 0) + 1);
     *n = 0;
     for (size_t i = 0; list && from && i < from->n_indices; i++)
-        if (!find_index(in, from->indices[i]))
+        if (!lfs_index_find(in, from->indices[i]))
             list[(*n)++] = from->indices[i];
     return list;
 }

@@ -166,6 +166,16 @@ const char *lfs_transaction_property(const LanceTransaction *t, const char *key)
     return t ? lfs_entries_get(t->transaction_properties, t->n_transaction_properties, key) : NULL;
 }
 
+LanceIndex *lfs_index_find(const LanceIndexSection *section, const LanceIndex *like) {
+    for (size_t i = 0; section && i < section->n_indices; i++) {
+        LanceIndex *x = section->indices[i];
+        if (x->uuid && like->uuid && x->uuid->uuid.len == like->uuid->uuid.len &&
+            memcmp(x->uuid->uuid.data, like->uuid->uuid.data, x->uuid->uuid.len) == 0)
+            return x;
+    }
+    return NULL;
+}
+
 const LanceBasePath *lfs_manifest_base(const LanceManifest *m, uint32_t id) {
     for (size_t i = m->n_base_paths; i-- > 0;)
         if (m->base_paths[i]->id == id)

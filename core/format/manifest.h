@@ -53,6 +53,9 @@ const char *lfs_entries_get(LanceStringEntry *const *entries, size_t count, cons
 /* A property of a transaction (NULL is fine), or NULL. */
 const char *lfs_transaction_property(const LanceTransaction *transaction, const char *key);
 
+/* The entry of an index section (NULL is fine) that has the uuid of `like`, or NULL. */
+LanceIndex *lfs_index_find(const LanceIndexSection *section, const LanceIndex *like);
+
 /* A base path by id (the last one wins where an id stands twice, as in stock), or NULL. */
 const LanceBasePath *lfs_manifest_base(const LanceManifest *message, uint32_t id);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "merge/classes.h"
 
+#include "util/bitmap.h"
 #include "util/cleanup.h"
 
 enum kind { KIND_NOTHING, KIND_DELETE, KIND_UPDATE, KIND_REWRITE, KIND_REPLACE };
@@ -22,12 +23,6 @@ static enum kind transaction_kind(const LanceTransaction *txn) {
     default: return KIND_UPDATE;
     }
 }
-
-static void free_bitmap(roaring_bitmap_t **bitmap) {
-    if (*bitmap)
-        roaring_bitmap_free(*bitmap);
-}
-#define AUTO_BITMAP LFS_CLEANUP(free_bitmap) roaring_bitmap_t
 
 /* The rows among `rows` that went away between two versions. */
 static errint_t step_rows(const struct lfs_merge_input *input, const struct lfs_step *step, const char *path,
@@ -162,8 +157,8 @@ void lfs_row_classes_free(struct lfs_row_classes *classes) {
         free(u);
     }
     classes->updates = NULL;
-    free_bitmap(&classes->deleted);
-    free_bitmap(&classes->rewritten);
+    lfs_cleanup_bitmap(&classes->deleted);
+    lfs_cleanup_bitmap(&classes->rewritten);
     classes->deleted = classes->rewritten = NULL;
 }
 

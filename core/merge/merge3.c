@@ -413,19 +413,9 @@ static errint_t check_replaced(struct merge *m, enum lfs_side side) {
 
 /* --- indexes (section 7) --- */
 
-static const LanceIndex *find_index(const LanceIndexSection *section, const LanceIndex *like) {
-    for (size_t i = 0; section && i < section->n_indices; i++) {
-        const LanceIndex *x = section->indices[i];
-        if (x->uuid && like->uuid && x->uuid->uuid.len == like->uuid->uuid.len &&
-            memcmp(x->uuid->uuid.data, like->uuid->uuid.data, x->uuid->uuid.len) == 0)
-            return x;
-    }
-    return NULL;
-}
-
 static bool has_all(const LanceIndexSection *list, const LanceIndexSection *in) {
     for (size_t i = 0; list && i < list->n_indices; i++)
-        if (!find_index(in, list->indices[i]))
+        if (!lfs_index_find(in, list->indices[i]))
             return false;
     return true;
 }
@@ -438,7 +428,7 @@ static errint_t merge_indices(struct merge *m, bool *changed) {
     if (m->keep_their_ids)
         return 0;
     for (size_t i = 0; theirs && i < theirs->n_indices; i++)
-        if (!find_index(m->in->base->manifest.indices, theirs->indices[i]) && !find_index(ours, theirs->indices[i]))
+        if (!lfs_index_find(m->in->base->manifest.indices, theirs->indices[i]) && !lfs_index_find(ours, theirs->indices[i]))
             LFS_TRY(lfs_report_note(m->plan, m->err, "index %s of %s is left out: rebuild it on %s",
                                     theirs->indices[i]->name ? theirs->indices[i]->name : "", m->in->theirs_name,
                                     m->in->ours_name));

@@ -5,13 +5,8 @@
 #include <string.h>
 
 #include "merge/match.h"
+#include "util/bitmap.h"
 #include "util/cleanup.h"
-
-static void free_bitmap(roaring_bitmap_t **bitmap) {
-    if (*bitmap)
-        roaring_bitmap_free(*bitmap);
-}
-#define AUTO_BITMAP LFS_CLEANUP(free_bitmap) roaring_bitmap_t
 
 static const char *name_of(const LanceFragment *f) { return f->n_files && f->files[0]->path ? f->files[0]->path : ""; }
 
@@ -99,7 +94,7 @@ errint_t lfs_moves_read(const struct lfs_merge_input *input, enum lfs_side side,
 void lfs_moves_free(struct lfs_moves *moves) {
     for (size_t i = 0; i < moves->n_groups; i++)
         for (size_t k = 0; k < moves->groups[i].n_parts; k++)
-            free_bitmap(&moves->groups[i].parts[k].live);
+            lfs_cleanup_bitmap(&moves->groups[i].parts[k].live);
     moves->n_groups = 0;
 }
 

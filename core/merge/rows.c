@@ -7,14 +7,9 @@
 #include "merge/classes.h"
 #include "merge/report.h"
 #include "merge/rows_state.h"
+#include "util/bitmap.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
-
-static void free_bitmap(roaring_bitmap_t **bitmap) {
-    if (*bitmap)
-        roaring_bitmap_free(*bitmap);
-}
-#define AUTO_BITMAP LFS_CLEANUP(free_bitmap) roaring_bitmap_t
 
 /* One decision. */
 struct decision {

@@ -6,13 +6,8 @@
 #include "merge/match.h"
 #include "merge/virtual.h"
 #include "merge/virtual_impl.h"
+#include "util/bitmap.h"
 #include "util/cleanup.h"
-
-static void free_bitmap(roaring_bitmap_t **bitmap) {
-    if (*bitmap)
-        roaring_bitmap_free(*bitmap);
-}
-#define AUTO_BITMAP LFS_CLEANUP(free_bitmap) roaring_bitmap_t
 
 struct take_back {
     struct lfs_virtual *out;
