@@ -15,9 +15,21 @@
 /* What happens to units that both sides changed (merge-semantics section 3). */
 enum lfs_strategy { LFS_STRATEGY_FAIL, LFS_STRATEGY_SOURCE, LFS_STRATEGY_DEST };
 
-/* One for each class of unit. */
+/* Classes of units, as bits of lfs_policy.only. */
+enum lfs_class {
+    LFS_CLASS_ROWS = 1,
+    LFS_CLASS_COLUMNS = 2,
+    LFS_CLASS_SCHEMA = 4,
+    LFS_CLASS_CONFIG = 8,
+    LFS_CLASS_INDEXES = 16,
+    LFS_CLASS_ALL = 31,
+};
+
+/* A strategy for each class of unit, and what else a command says about what is merged how. */
 struct lfs_policy {
     enum lfs_strategy rows, columns, schema, config, indexes;
+    unsigned only;         /* only=: classes of theirs that are taken over; 0: all */
+    bool strict_field_ids; /* fieldids=strict: new columns of both sides under one id are a conflict */
 };
 
 enum lfs_side { LFS_BASE, LFS_OURS, LFS_THEIRS };
