@@ -213,19 +213,34 @@ static errint_t check_rewritten(struct merge *m, size_t i, bool *keep) {
     return 0;
 }
 
-/* Rows that an update moved are null in a column that the other side added, and noted. Rows of which nobody can tell how
- * they moved may have been compacted, and a compaction loses nothing: refused rather than nulled. */
-static errint_t check_unexplained(struct merge *m, size_t i) {
+/* A new column of `side` that has values in this fragment, or NULL. */
+static const char *new_column(const struct merge *m, const struct lfs_match *x, enum lfs_side side) {
+    const LanceFragment *mine = side == LFS_OURS ? x->ours : x->theirs;
+    const struct lfs_new_field *added = side == LFS_OURS ? m->schema.ours : m->schema.theirs;
+    for (size_t i = 0; mine && i < (side == LFS_OURS ? m->schema.n_ours : m->schema.n_theirs); i++)
+        if (lfs_field_place(mine, added[i].field->id).file)
+            return added[i].path;
+    return NULL;
+}
+
+/* A new column's values cannot follow rows that the other side's update moved: a conflict, row by row. Rows of which nobody
+ * can tell how they moved may have been compacted, and a compaction loses nothing: refused. */
+static errint_t check_moved_rows(struct merge *m, size_t i) {
+    const struct lfs_match *x = &m->matches[i];
     for (int side = LFS_OURS; side <= LFS_THEIRS; side++) {
         enum lfs_departure departure;
-        if (!m->matches[i].base || !(side == LFS_OURS ? m->schema.n_theirs : m->schema.n_ours))
+        enum lfs_side other = side == LFS_OURS ? LFS_THEIRS : LFS_OURS;
+        if (!x->base || !(other == LFS_OURS ? m->schema.n_ours : m->schema.n_theirs))
             continue;
         LFS_TRY(lfs_rows_departure(&m->rows, i, (enum lfs_side)side, &departure, m->err));
+        const char *column = new_column(m, x, other);
         if (departure == LFS_UNEXPLAINED)
             LFS_TRY(lfs_report_refusal(m->plan, m->err,
                                        "no commit at hand tells how rows of fragment %" PRIu64 " left %s, and the other side "
                                        "added columns: not merged",
-                                       m->matches[i].base->id, side == LFS_OURS ? m->in->ours_name : m->in->theirs_name));
+                                       x->base->id, side == LFS_OURS ? m->in->ours_name : m->in->theirs_name));
+        else if (departure == LFS_MOVED_AWAY && column)
+            LFS_TRY(lfs_rows_report_bare(&m->rows, i, (enum lfs_side)side, column, m->err));
     }
     return 0;
 }
@@ -318,7 +333,7 @@ static errint_t merge_fragments(struct merge *m) {
         bool keep;
         struct lfs_plan_fragment *f;
         LFS_TRY(check_rewritten(m, i, &keep)); /* first: deciding hands vectors over */
-        LFS_TRY(check_unexplained(m, i));
+        LFS_TRY(check_moved_rows(m, i));
         if (keep)
             LFS_TRY(keep_ours(m, m->matches[i].ours, &f));
         else

@@ -261,30 +261,83 @@ errint_t lfs_rows_decide(struct lfs_rows *rows, size_t i, struct lfs_fragment_ve
     return unless_unproved(&d, decide_rows(&d, out));
 }
 
-errint_t lfs_rows_departure(struct lfs_rows *rows, size_t i, enum lfs_side side, enum lfs_departure *out,
-                            struct lfs_error *err) {
+/* The rows that a side lost since the base, and how. */
+struct gone_rows {
+    roaring_bitmap_t *rows;
+    struct lfs_row_classes classes;
+    bool followed; /* false: a compaction took them to where nobody can follow */
+};
+
+static void free_gone(struct gone_rows *g) {
+    lfs_cleanup_bitmap(&g->rows);
+    lfs_row_classes_free(&g->classes);
+}
+
+static errint_t find_gone(struct lfs_rows *rows, size_t i, enum lfs_side side, struct gone_rows *out,
+                          struct lfs_error *err) {
     struct lfs_fragment_state *s = &rows->states[i];
     struct lfs_fragment_side *mine = lfs_rows_side(s, side);
-    *out = LFS_DELETED_ONLY;
-    if (mine->change == LFS_UNCHANGED)
-        return 0;
     LFS_TRY(lfs_rows_load_base(rows, s, err));
     errint_t loaded = lfs_rows_load(rows, s, side, err);
-    if (loaded == -ECANCELED) { /* a compaction that cannot be followed */
-        *out = LFS_UNEXPLAINED;
+    if (loaded == -ECANCELED)
         return 0;
-    }
     LFS_TRY(loaded);
-    AUTO_BITMAP *gone = roaring_bitmap_andnot(mine->deleted, s->base);
-    struct lfs_row_question question = {s->path, gone, mine->moved};
-    struct lfs_row_classes classes;
-    if (!gone)
-        return lfs_fail_nomem(err);
-    errint_t result = lfs_classify_rows(rows->input, side, &question, &classes, err);
-    if (result == 0 && (classes.unknown || classes.replaced || !roaring_bitmap_is_subset(gone, classes.deleted)))
-        *out = classes.unknown || classes.by_merge ? LFS_UNEXPLAINED : LFS_MOVED_AWAY;
-    lfs_row_classes_free(&classes);
+    out->followed = true;
+    out->rows = roaring_bitmap_andnot(mine->deleted, s->base);
+    struct lfs_row_question question = {s->path, out->rows, mine->moved};
+    return out->rows ? lfs_classify_rows(rows->input, side, &question, &out->classes, err) : lfs_fail_nomem(err);
+}
+
+errint_t lfs_rows_departure(struct lfs_rows *rows, size_t i, enum lfs_side side, enum lfs_departure *out,
+                            struct lfs_error *err) {
+    *out = LFS_DELETED_ONLY;
+    if (lfs_rows_side(&rows->states[i], side)->change == LFS_UNCHANGED)
+        return 0;
+    LFS_CLEANUP(free_gone) struct gone_rows gone = {0};
+    const struct lfs_row_classes *c = &gone.classes;
+    LFS_TRY(find_gone(rows, i, side, &gone, err));
+    if (!gone.followed)
+        *out = LFS_UNEXPLAINED;
+    else if (c->unknown || c->replaced || !roaring_bitmap_is_subset(gone.rows, c->deleted))
+        *out = c->unknown || c->by_merge ? LFS_UNEXPLAINED : LFS_MOVED_AWAY;
+    return 0;
+}
+
+static errint_t report_bare(struct decision *d, const struct gone_rows *gone, enum lfs_side side, const char *column) {
+    static const struct lfs_row_classes nothing;
+    bool ours = side == LFS_OURS;
+    const char *value = lfs_sprintf(d->plan->arena, "a value in the new column %s", column);
+    roaring_uint32_iterator_t *it = roaring_create_iterator(gone->rows);
+    errint_t result = it ? 0 : lfs_fail_nomem(d->err);
+    for (; result == 0 && it->has_value; roaring_advance_uint32_iterator(it)) {
+        uint32_t row = it->current_value;
+        struct lfs_conflict c = {ours ? "update-column" : "column-update", "", "live", ours ? "updated" : value,
+                                 ours ? value : "updated"};
+        note_loser(d, ours ? &gone->classes : &nothing, ours ? &nothing : &gone->classes, row);
+        if (d->plan->n_conflicts < LFS_CONFLICTS_NAMED_MAX)
+            c.unit = lfs_sprintf(d->plan->arena, "row %" PRIu32 " of fragment %" PRIu64, row, d->state->id);
+        result = lfs_report_conflict(d->plan, &c, d->err);
+    }
+    if (it)
+        roaring_free_uint32_iterator(it);
     return result;
+}
+
+errint_t lfs_rows_report_bare(struct lfs_rows *rows, size_t i, enum lfs_side side, const char *column,
+                              struct lfs_error *err) {
+    struct lfs_error own;
+    struct decision d = {rows, &rows->states[i], rows->plan, err ? err : &own};
+    enum lfs_side other = side == LFS_OURS ? LFS_THEIRS : LFS_OURS;
+    if (rows->input->policy.rows == (side == LFS_OURS ? LFS_STRATEGY_DEST : LFS_STRATEGY_SOURCE))
+        return 0;
+    LFS_CLEANUP(free_gone) struct gone_rows gone = {0};
+    LFS_TRY(find_gone(rows, i, side, &gone, d.err));
+    if (!gone.followed)
+        return 0; /* refused already */
+    LFS_TRY(lfs_rows_load(rows, d.state, other, d.err));
+    roaring_bitmap_andnot_inplace(gone.rows, gone.classes.deleted);
+    roaring_bitmap_andnot_inplace(gone.rows, lfs_rows_side(d.state, other)->deleted); /* a conflict of another kind */
+    return report_bare(&d, &gone, side, column);
 }
 
 const roaring_bitmap_t *lfs_rows_extra(const struct lfs_rows *rows, enum lfs_side side, const char *path) {

@@ -70,6 +70,12 @@ enum lfs_departure { LFS_DELETED_ONLY, LFS_MOVED_AWAY, LFS_UNEXPLAINED };
 errint_t lfs_rows_departure(struct lfs_rows *rows, size_t i, enum lfs_side side, enum lfs_departure *out,
                             struct lfs_error *err);
 
+/* Rows of the i-th fragment that `side` updated (their copies stand elsewhere) and that the other side gave a value in a
+ * new column: the copies have none. A conflict for each, unless the strategy lets `side` win; the column is then null
+ * in them. */
+errint_t lfs_rows_report_bare(struct lfs_rows *rows, size_t i, enum lfs_side side, const char *column,
+                              struct lfs_error *err);
+
 /* After all decisions: rows that the result deletes in a side's own new fragment, or NULL. Borrowed. */
 const roaring_bitmap_t *lfs_rows_extra(const struct lfs_rows *rows, enum lfs_side side, const char *path);
 

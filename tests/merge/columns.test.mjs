@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns: added, dropped, renamed, retyped on either side or both, while rows come, go and change on the other. What is
-// new on one side is null in the rows that the other side wrote meanwhile, and the answer says so.
+// new on one side is null in the rows that the other side appended meanwhile, and the answer says so; in rows that it updated
+// nulls come only where a strategy says so.
 import assert from "node:assert/strict";
 import { load } from "../interop/manifest.mjs";
 import { changed, rows, span, without } from "../harness/rows.mjs";
@@ -21,6 +22,14 @@ const noted = (a, ...words) =>
     a.notes.some((n) => words.every((w) => n.includes(w))),
     `a note with ${words.join(", ")}: ${a.text}`,
   );
+// A new column has values for rows that the other side updated: a conflict for each, until rows= lets the updates win.
+async function mergeUpdated(g, target, source, ids) {
+  const a = await mergeFails(g, target, source, "ECANCELED", "conflict");
+  assert.equal(Number(a.conflicts), ids.length, a.text);
+  assert.match(a.text, /kind: (update-column|column-update)/);
+  const updater = /kind: update-column/.test(a.text) ? "dest-wins" : "source-wins";
+  return merge(g, target, `${source} rows=${updater}`);
+}
 // The reader shows a struct as its entries.
 const struct = Object.entries;
 const columnNames = (g, branch) => fieldsOf(g, branch).map(([name]) => name);
@@ -77,7 +86,7 @@ onEach("both sides added columns and rows: nulls where they belong, again after 
     [4, 100],
     { c: null },
   );
-  noted(await merge(g, "main", "f"), "column c", "2 rows");
+  noted(await mergeUpdated(g, "main", "f", [4, 100]), "column c", "2 rows");
   await checkTip(g, "main", next);
   await merge(g, "f", "main", "fast-forward");
   await checkThenUnmount(g, { main: next, f: next });
@@ -116,7 +125,7 @@ onEach("three branches each added a column under one field id: all of them come 
   await g.op("k", "update", { where: "id = 7", values: { v: "k" } });
   await merge(g, "main", "f", "fast-forward");
   await merge(g, "main", "h");
-  await merge(g, "main", "k");
+  await mergeUpdated(g, "main", "k", [7]);
   const all = plus(changed(TWENTY, 7, { v: "k" }), (r) => ({
     a: r.id === 7 ? null : r.n + 1,
     b: r.id === 7 ? null : r.n * 2,
@@ -138,14 +147,16 @@ const ROWS = {
     (g, b) => g.op(b, "update", { where: "id IN (3, 13)", values: { v: "up" } }),
     changed(WITH_A, [3, 13], { v: "up", a: null }),
     "2 rows",
+    [3, 13],
   ],
   upserted: [
     (g, b) => g.op(b, "mergeInsert", { on: "id", rows: [{ id: 5, v: "in", n: 50 }, { id: 60, v: "in", n: 60 }] }),
     [...changed(WITH_A, 5, { v: "in", n: 50, a: null }), { id: 60, v: "in", n: 60, a: null }],
     "2 rows",
+    [5],
   ],
 };
-for (const [what, [change, all, note]] of Object.entries(ROWS)) {
+for (const [what, [change, all, note, updated]] of Object.entries(ROWS)) {
   for (const [adder, other] of [
     ["main", "f"],
     ["f", "main"],
@@ -154,7 +165,7 @@ for (const [what, [change, all, note]] of Object.entries(ROWS)) {
       const g = await twenty(t, engine, "f");
       await addA(g, adder);
       await change(g, other);
-      const a = await merge(g, "main", "f");
+      const a = await (updated ? mergeUpdated(g, "main", "f", updated) : merge(g, "main", "f"));
       if (note) noted(a, "column a", note);
       else assert.deepEqual(a.notes, [], "nothing is left to do");
       await checkTip(g, "main", all);
@@ -250,19 +261,33 @@ onEach("C39 drop_vs_edit drop: a column dropped here and edited there is a confl
   await checkThenUnmount(g, { main: EDITED, drop: drop(TWENTY, "v") });
 });
 
-onEach("C12 drop_vs_edit gap: the updated row lacks the new column, and that is noted", async (t, engine) => {
-  const g = await mounted(t, "drop_vs_edit", engine);
+// The branch gave every row a value of m; row 3 was updated on main, and its new copy has none.
+onEach("C12 drop_vs_edit gap: a row that is updated here and has a value in the other side's new column is a conflict", async (t, engine) => {
+  const g = withOps(await mounted(t, "drop_vs_edit", engine));
   const all = plus(drop(EDITED, "n"), (r) => ({ m: r.id === 3 ? null : r.id * 10 }));
-  noted(await merge(g, "main", "gap"), "column m", "1 rows");
+  for (const line of ["gap", "gap columns=source-wins", "gap schema=source-wins"]) {
+    const a = await mergeFails(g, "main", line, "ECANCELED", "conflict");
+    assert.equal(a.conflicts, "1");
+    assert.match(a.text, /kind: update-column\n.*unit: row 3 of fragment 0\n.*base: live\n.*ours: updated\n.*theirs: .*column m/);
+  }
+  await checkTip(g, "main", EDITED);
+  noted(await merge(g, "main", "gap rows=dest-wins"), "column m", "1 rows");
   await checkTip(g, "main", all);
   await merge(g, "gap", "main", "fast-forward");
   await checkThenUnmount(g, { main: all, gap: all });
 });
 
+onEach("C12 drop_vs_edit gap: source-wins takes the update back and keeps every value of the new column", async (t, engine) => {
+  const g = await mounted(t, "drop_vs_edit", engine);
+  const a = await merge(g, "main", "gap strategy=source-wins");
+  assert.match(a.text, /escalated/);
+  await checkThenUnmount(g, { main: plus(drop(TWENTY, "n"), (r) => ({ m: r.id * 10 })) });
+});
+
 onEach("C12 drop_vs_edit gap the other way round", async (t, engine) => {
   const g = await mounted(t, "drop_vs_edit", engine);
   const all = plus(drop(EDITED, "n"), (r) => ({ m: r.id === 3 ? null : r.id * 10 }));
-  noted(await merge(g, "gap", "main"), "column m", "1 rows");
+  noted(await mergeUpdated(g, "gap", "main", [3]), "column m", "1 rows");
   await checkThenUnmount(g, { gap: all, main: EDITED });
 });
 
@@ -523,7 +548,7 @@ for (const worker of ENGINES)
     await addB(g, "f");
     await g.op("f", "add", { rows: plus(rows(100, 3, "f"), () => ({ b: 5 })) });
     await g.op("main", "update", { where: "id = 1", values: { v: "up" } });
-    await merge(g, "main", "f");
+    await mergeUpdated(g, "main", "f", [1]);
     let all = [
       ...changed(plus(plus(TWENTY, A), B), 1, { v: "up", b: null }),
       ...plus(rows(100, 3, "f"), () => ({ a: null, b: 5 })),
