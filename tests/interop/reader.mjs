@@ -109,6 +109,12 @@ const OPS = {
   drop: async (t, { name }) => (await t.branches()).delete(name),
   branches: async (t) => Object.keys(await (await t.branches()).list()).sort(),
   count: (t, { where }) => t.countRows(where),
+  // [id, row id] of each row that the filter lets through, by id.
+  rowIds: async (t, { where }) => {
+    const query = where ? t.query().where(where) : t.query();
+    const found = await query.select(["id"]).withRowId().toArray();
+    return found.map((r) => [Number(r.id), Number(r._rowid)]).sort((a, b) => a[0] - b[0]);
+  },
   version: (t) => t.version(),
 };
 
@@ -117,7 +123,7 @@ export async function operate(engine, dir, branch, op, args = {}) {
   if (!OPS[op]) throw new Error(`no operation ${op}`);
   return withTable(engine, dir, branch, async (t) => {
     const out = await OPS[op](t, args, engine);
-    return { version: await t.version(), value: ["branches", "count", "version", "search"].includes(op) ? out : undefined };
+    return { version: await t.version(), value: ["branches", "count", "version", "search", "rowIds"].includes(op) ? out : undefined };
   });
 }
 

@@ -97,7 +97,7 @@ for (const [branch, what] of [
   ["u_u", "updated on both sides"],
 ]) {
   const row = branch === "u_d" ? 40 : 12;
-  onEach(`delete_vs_update ${branch}: a row ${what} is a conflict in both directions`, async (t, engine) => {
+  onEach(`C74 delete_vs_update ${branch}: a row ${what} is a conflict in both directions`, async (t, engine) => {
     const g = await mounted(t, "delete_vs_update", engine);
     for (const [target, source] of [
       ["main", branch],
@@ -111,7 +111,7 @@ for (const [branch, what] of [
   });
 }
 
-onEach("delete_vs_update u_o: other rows of the same fragment merge in both directions", async (t, engine) => {
+onEach("C74 delete_vs_update u_o: other rows of the same fragment merge in both directions", async (t, engine) => {
   const g = await mounted(t, "delete_vs_update", engine);
   const both = without(changed(changed(UPDATES, 12, { v: "main" }), 70, { v: "branch" }), 40);
   const a = await merges(g, "main", "u_o");

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stable row ids: what a row was called before a merge it is called after it, no two rows are called the same, and a filter
+// gives the ids that a scan gives (merge-semantics section 6).
+import assert from "node:assert/strict";
+import { changed, rows, without } from "../harness/rows.mjs";
+import { stock } from "../harness/stock.mjs";
+import { checkThenUnmount, checkTip, mounted, onEach } from "../harness/tip.mjs";
+import { merge, withOps } from "../harness/verbs.mjs";
+import { ENGINES } from "../harness/workspace.mjs";
+
+const open = async (t, engine) => withOps(await mounted(t, "stable_row_ids", engine));
+const MAIN = [...changed(rows(0, 10), 5, { v: "mm" }), ...rows(200, 4, "m")];
+const ALL = [...without(changed(MAIN, 2, { v: "ff" }), 9), ...rows(100, 3, "f")];
+
+const idsBy = async (e, dir, branch, where) => (await stock[e].op(dir, branch, "rowIds", { where })).value;
+// id -> row id of a branch: the same for both engines, from the storage and through the mount, by filter and by scan.
+async function rowIds(g, branch, expected) {
+  const first = await idsBy("lance10", g.ds, branch);
+  assert.deepEqual(first.map(([id]) => id).sort((a, b) => a - b), expected.map((r) => r.id).sort((a, b) => a - b));
+  assert.equal(new Set(first.map(([, rowId]) => rowId)).size, first.length, `no id twice: ${JSON.stringify(first)}`);
+  for (const e of ENGINES) {
+    for (const [dir, name] of [[g.ds, branch], [g.m.tree(branch), "main"]]) {
+      assert.deepEqual(await idsBy(e, dir, name), first, `${e} scans ${dir}`);
+      for (const where of ["id < 6", "id >= 6", "v = 'mm'", "id IN (2, 5, 101, 203)"]) {
+        const [low, high] = [await idsBy(e, dir, name, where), new Map(first)];
+        for (const [id, rowId] of low) assert.equal(rowId, high.get(id), `${e}, ${where}, row ${id} of ${dir}`);
+      }
+      const halves = [...(await idsBy(e, dir, name, "id < 6")), ...(await idsBy(e, dir, name, "id >= 6"))];
+      assert.deepEqual(halves, first, `${e}: two filters make the whole of ${dir}`);
+    }
+  }
+  return new Map(first);
+}
+// Rows that were there keep their ids.
+function kept(before, after, what) {
+  for (const [id, rowId] of before) if (after.has(id)) assert.equal(after.get(id), rowId, `${what}: row ${id}`);
+}
+
+onEach("C35 stable_row_ids: ids stay, no two rows have one, filters and scans agree", async (t, engine) => {
+  const g = await open(t, engine);
+  const before = await rowIds(g, "main", MAIN);
+  await merge(g, "main", "feature");
+  await checkTip(g, "main", ALL);
+  const merged = await rowIds(g, "main", ALL);
+  kept(before, merged, "ids that main had given stay, that of the row that feature updated too");
+
+  await g.op("main", "delete", { where: "id = 100" });
+  const next = without(ALL, 100);
+  assert.equal(next.length, 15);
+  kept(merged, await rowIds(g, "main", next), "after a delete");
+  await g.op("main", "index", { column: "id" });
+  kept(merged, await rowIds(g, "main", next), "through an index");
+  await g.op("main", "optimize");
+  kept(merged, await rowIds(g, "main", next), "after a compaction");
+  await checkThenUnmount(g, { main: next });
+});
+
+// A restore takes the next row id back, and stock gives the same ids out again to other rows.
+onEach("C35 stable_row_ids: ids that an abandoned version had given", async (t, engine) => {
+  const g = await open(t, engine);
+  const first = (await stock[engine].op(g.ds, "feature", "version")).version - 3; // it made three commits
+  await g.op("feature", "restore", { version: first });
+  const row = { id: 800, v: "again", n: 800 };
+  await g.op("feature", "add", { rows: [row] });
+  await checkTip(g, "feature", [...rows(0, 10), row]);
+  const before = await rowIds(g, "main", MAIN);
+  await merge(g, "main", "feature");
+  const all = [...MAIN, row];
+  await checkTip(g, "main", all);
+  kept(before, await rowIds(g, "main", all), "ids that main had given stay");
+  await g.op("main", "update", { where: "id IN (800, 200)", values: { v: "later" } });
+  await g.op("main", "optimize");
+  const last = changed(all, [200, 800], { v: "later" });
+  await rowIds(g, "main", last);
+  await checkThenUnmount(g, { main: last });
+});
