@@ -304,7 +304,7 @@ static errint_t put_ours(const struct lfs_indexes *x, const struct lfs_index_tru
         if (kept)
             put(x->plan, kept, false);
         else
-            LFS_TRY(lfs_report_note(x->plan, x->err, "index %s is left out: it does not tell which rows it answers for", u->name));
+            LFS_TRY(lfs_report_note(x->plan, x->err, "index %s is left out: rebuild it on %s", u->name, x->input->ours_name));
     }
     return 0;
 }
