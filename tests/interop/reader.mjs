@@ -144,11 +144,18 @@ export async function tables({ lancedb }, dir) {
   }
 }
 
-// A new data set DIR (NAME.lance) with these rows.
-export async function create({ lancedb }, dir, rows, storageOptions) {
-  const db = await lancedb.connect(path.dirname(dir));
+// The schema that the rows would get, but these columns are required (not nullable).
+function withRequired({ lancedb, arrow }, rows, required) {
+  const { fields } = lancedb.makeArrowTable(rows).schema;
+  return new arrow.Schema(fields.map((f) => new arrow.Field(f.name, f.type, !required.includes(f.name))));
+}
+
+// A new data set DIR (NAME.lance) with these rows; options are the engine's storage options, and { required }.
+export async function create(engine, dir, rows, { required, ...storageOptions } = {}) {
+  const db = await engine.lancedb.connect(path.dirname(dir));
+  const schema = required && withRequired(engine, rows, required);
   try {
-    (await db.createTable(path.basename(dir, ".lance"), rows, storageOptions ? { storageOptions } : undefined)).close();
+    (await db.createTable(path.basename(dir, ".lance"), rows, { storageOptions, schema })).close();
   } finally {
     db.close();
   }
