@@ -11,6 +11,7 @@
 #include "merge/keys.h"
 #include "merge/maps.h"
 #include "merge/match.h"
+#include "merge/only.h"
 #include "merge/replaced.h"
 #include "merge/report.h"
 #include "merge/row_ids.h"
@@ -20,14 +21,16 @@
 #include "util/cleanup.h"
 
 struct merge {
-    const struct lfs_merge_input *in;
+    const struct lfs_merge_input *real; /* as it was asked for */
+    const struct lfs_merge_input *in;   /* what is compared */
+    struct lfs_only only;               /* what `in` points to where classes of theirs stay behind */
     struct lfs_merge_input whole; /* what `in` points to where one side's data is taken as a whole */
     enum lfs_replacement replacement;
     enum lfs_side replacer;
     struct lfs_plan *plan;
     const LanceManifest *base, *ours, *theirs;
-    struct lfs_match *matches;
-    size_t n_matches;
+    struct lfs_match *matches, *real_matches;
+    size_t n_matches, n_real_matches;
     struct lfs_field_match *fields;
     size_t n_fields;
     struct lfs_rows rows;
@@ -394,7 +397,7 @@ static errint_t take_whole(struct merge *m, enum lfs_side winner) {
     m->whole.base_is_theirs = winner == LFS_OURS;
     m->whole.ours_is_base = false;
     m->whole.without_history = true;
-    m->in = &m->whole;
+    m->in = m->real = &m->whole;
     m->base = m->in->base->manifest.message;
     return lfs_match_fragments(m->in, m->plan->arena, &m->matches, &m->n_matches, m->err);
 }
@@ -402,20 +405,42 @@ static errint_t take_whole(struct merge *m, enum lfs_side winner) {
 static errint_t check_replaced(struct merge *m) {
     if (!m->agree)
         LFS_TRY(lfs_replaced_check(m->in, m->matches, m->n_matches, m->plan, &m->replacement, &m->replacer, m->err));
-    return m->replacement == LFS_REPLACED_WHOLE ? take_whole(m, m->replacer) : 0;
+    if (m->replacement != LFS_NOT_REPLACED && lfs_only_applies(&m->in->policy))
+        return lfs_report_refusal(m->plan, m->err, "the table was replaced since %s and %s parted: only= cannot take a part of that",
+                                  m->in->ours_name, m->in->theirs_name);
+    if (m->replacement == LFS_REPLACED_WHOLE)
+        LFS_TRY(take_whole(m, m->replacer));
+    m->real_matches = m->matches;
+    m->n_real_matches = m->n_matches;
+    return 0;
+}
+
+/* only=: what of theirs is not named is as if theirs had left it alone. */
+static errint_t mask(struct merge *m) {
+    if (!lfs_only_applies(&m->in->policy))
+        return 0;
+    LFS_TRY(lfs_only_mask(&m->only, m->in, m->matches, m->n_matches, m->plan, m->err));
+    m->in = &m->only.input;
+    m->theirs = m->in->theirs->manifest.message;
+    LFS_TRY(lfs_match_fragments(m->in, m->plan->arena, &m->matches, &m->n_matches, m->err));
+    m->agree = sides_agree(m);
+    return 0;
 }
 
 /* --- the whole --- */
 
 static errint_t merge_data(struct merge *m) {
     struct lfs_plan *plan = m->plan;
+    LFS_TRY(mask(m));
     LFS_TRY(lfs_match_fields(m->in, m->matches, m->n_matches, plan->arena, &m->fields, &m->n_fields, m->err));
+    if (m->in != m->real)
+        LFS_TRY(lfs_only_mask_fields(m->in, m->matches, m->n_matches, m->fields, &m->n_fields, plan, m->err));
     lfs_indexes_mark(m->in, m->fields, m->n_fields);
     decide_ids(m);
     LFS_TRY(merge_schema(m));
     LFS_TRY(lfs_keys_check(m->in, m->matches, m->n_matches, &m->schema, plan, m->err));
     LFS_TRY(merge_fragments(m));
-    m->indexes = (struct lfs_indexes){.input = m->in, .schema = &m->schema, .plan = plan, .err = m->err};
+    m->indexes = (struct lfs_indexes){.input = m->real, .schema = &m->schema, .plan = plan, .err = m->err};
     m->indexes.keep_their_ids = m->keep_their_ids;
     m->indexes.taken = m->replacement == LFS_REPLACED_ONE ? m->replacer : LFS_BASE;
     LFS_TRY(lfs_indexes_decide(&m->indexes));
@@ -423,18 +448,17 @@ static errint_t merge_data(struct merge *m) {
     if (plan->refusal || plan->n_conflicts)
         return 0;
     LFS_TRY(finish_fragments(m));
-    return lfs_indexes_settle(&m->indexes, m->matches, m->n_matches);
+    return lfs_indexes_settle(&m->indexes, m->real_matches, m->n_real_matches);
 }
 
 static errint_t run(struct merge *m) {
-    const struct lfs_merge_input *all = m->in;
     struct lfs_plan *plan = m->plan;
     LFS_TRY(lfs_match_fragments(m->in, plan->arena, &m->matches, &m->n_matches, m->err));
     m->agree = sides_agree(m);
     LFS_TRY(check_formats(m));
-    LFS_TRY(lfs_merge_maps(all, plan, m->err));
+    LFS_TRY(lfs_merge_maps(m->in, plan, m->err));
     LFS_TRY(check_replaced(m));
-    if (m->replacement != LFS_REPLACED_CLASH)
+    if (m->replacement != LFS_REPLACED_CLASH && !plan->refusal)
         LFS_TRY(merge_data(m));
     if (plan->refusal)
         plan->outcome = LFS_OUTCOME_REFUSED;
@@ -443,13 +467,14 @@ static errint_t run(struct merge *m) {
     else if (!plan->fragments_changed && !plan->schema_changed && !plan->maps_changed && !plan->indices_changed)
         plan->outcome = LFS_OUTCOME_EMPTY;
     else
-        plan->outcome = all->ours_is_base ? LFS_OUTCOME_FAST_FORWARD : LFS_OUTCOME_MERGED;
+        plan->outcome = m->in->ours_is_base ? LFS_OUTCOME_FAST_FORWARD : LFS_OUTCOME_MERGED;
     return 0;
 }
 
 errint_t lfs_merge3(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_plan *out,
                     struct lfs_error *err) {
-    struct merge m = {.in = input,
+    struct merge m = {.real = input,
+                      .in = input,
                       .plan = out,
                       .base = input->base->manifest.message,
                       .ours = input->ours->manifest.message,
