@@ -94,11 +94,7 @@ static errint_t place_all(struct builder *b, const struct lfs_version *v, enum l
 
 /* --- what came by a pick and went again --- */
 
-static bool has_picks(const struct lfs_version *v) {
-    const LanceManifest *m = v->manifest.message;
-    const char *picked = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_PICKED);
-    return picked && *picked;
-}
+static bool has_picks(const struct lfs_version *v) { return *lfs_version_picked(v) || *lfs_version_partial(v); }
 
 /* An undo and a restore take the lineage back too: what they removed counts as never held. */
 static bool takes_lineage_back(const struct lfs_step *step) {
