@@ -138,8 +138,7 @@ static errint_t resolve_target(struct lfs_job *job, const char *target, struct l
     return lfs_state_vector(&job->target.branch, job->target.version, &job->target_vector, err);
 }
 
-/* Is that state one of the branch's own versions, or one that it comes from, before the fork? */
-static bool comes_from(const struct lfs_branch *branch, const struct lfs_base *base) {
+bool lfs_job_comes_from(const struct lfs_branch *branch, const struct lfs_base *base) {
     const char *line = "main";
     for (size_t i = 0; i < branch->n_forks; i++) {
         if (strcmp(line, base->line) == 0)
@@ -184,6 +183,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     if (job->context->command->ff == LFS_FF_ONLY && !job->ours_is_base && !job->follows)
         return lfs_fail(err, LFS_E_CONFLICT, "ff=only: %s has moved since %s left it, so this is no fast-forward",
                         job->target.branch.name, job->source.branch.name);
+    LFS_TRY(lfs_job_pass_compactions(job, err));
     LFS_TRY(lfs_reader_init(&job->reader, &job->context->lines, &job->target, &job->source, &job->target_vector,
                             &job->base.vector, err));
     job->reader.virtual_versions = job->virtual_versions;
@@ -193,8 +193,8 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .ours = job->target.version,
         .theirs = job->source.version,
         .ours_is_base = job->ours_is_base,
-        .base_is_ours = !job->base_is_virtual && comes_from(&job->target.branch, &job->base),
-        .base_is_theirs = !job->base_is_virtual && comes_from(&job->source.branch, &job->base),
+        .base_is_ours = !job->base_is_virtual && lfs_job_comes_from(&job->target.branch, &job->base),
+        .base_is_theirs = !job->base_is_virtual && lfs_job_comes_from(&job->source.branch, &job->base),
         .ours_name = job->target.branch.name,
         .theirs_name = job->source.branch.name,
         .reader = &job->reader.reader,

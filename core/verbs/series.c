@@ -131,9 +131,9 @@ static errint_t plan_rest(struct series *s, size_t *at, struct lfs_error *err) {
 
 static errint_t tell_skipped(struct series *s, size_t i, struct lfs_error *err) {
     const struct lfs_job *job = s->states[i].job;
-    const char *why = job->plan.arena ? "changes nothing here" : "is held already";
+    const char *why = job->plan.arena ? "it changes nothing here" : "it is held already";
     return add_text(s, &s->notes,
-                    lfs_sprintf(arena_of(s), "%s is skipped: it %s", s->spec->steps[i].label, why), err);
+                    lfs_sprintf(arena_of(s), "%s is skipped, %s", s->spec->steps[i].label, why), err);
 }
 
 /* One step, committed as `version` or (0) only planned. */
@@ -151,6 +151,8 @@ static errint_t tell_step(struct series *s, size_t i, const struct lfs_job *job,
         s->base = lfs_strdup(arena_of(s), base);
     if (!s->result || strcmp(s->result, "empty-merge") == 0)
         s->result = outcome;
+    else if (!s->spec->steps[i].follows && strcmp(outcome, "merged") == 0)
+        s->result = outcome; /* one of several sources was no fast-forward */
     for (size_t k = 0; k < p->notes.count; k++)
         LFS_TRY(add_text(s, &s->notes, lfs_sprintf(arena_of(s), "%s: %s", label, (const char *)p->notes.items[k]), err));
     if (!where)
