@@ -8,6 +8,8 @@
 #include "util/limits.h"
 #include "verbs/answer.h"
 
+enum { PASSES_LOST_MAX = 3 }; /* planning all of it takes long: before a writer that never rests, it would never end */
+
 /* What is known of one step. */
 struct state {
     struct lfs_job *job; /* its plan, kept while later ones are planned on it */
@@ -27,6 +29,7 @@ struct series {
     struct state *states;
     size_t done;    /* steps that are committed or were skipped */
     size_t written; /* versions */
+    bool patient;   /* busy writers: no more plans of the whole, each step is made on whatever tip there is */
     uint64_t tip;   /* of the target, when the plan was made or after our last commit */
     uint64_t first_tip;
     const char *base, *result, *target_name;
@@ -45,15 +48,17 @@ static errint_t add_text(const struct series *s, struct lfs_list *list, char *te
 
 /* --- planning --- */
 
+static void forget_plan(struct state *x) {
+    if (x->job)
+        lfs_job_release(x->job);
+    lfs_arena_free(x->arena);
+    x->job = NULL;
+    x->arena = NULL;
+}
+
 static void forget_plans(struct series *s) {
-    for (size_t i = s->spec->n_steps; i-- > 0;) { /* the later ones point into the earlier ones */
-        struct state *x = &s->states[i];
-        if (x->job)
-            lfs_job_release(x->job);
-        lfs_arena_free(x->arena);
-        x->job = NULL;
-        x->arena = NULL;
-    }
+    for (size_t i = s->spec->n_steps; i-- > 0;) /* the later ones point into the earlier ones */
+        forget_plan(&s->states[i]);
     s->inner.lines.n_planned = 0;
 }
 
@@ -249,17 +254,19 @@ static errint_t answer_failed(struct series *s, size_t at, errint_t result, stru
 
 /* --- committing --- */
 
-/* Step i on the real tip. -EEXIST: somebody else has moved it since the plan was made. */
-static errint_t commit_step(struct series *s, size_t i, struct lfs_error *err) {
+/* Step i, on the real tip. -EEXIST: somebody else has moved it since all was planned. *skipped: that somebody did what
+ * this step does. */
+static errint_t commit_step(struct series *s, size_t i, bool *skipped, struct lfs_error *err) {
     struct lfs_commit_result result = {0};
     struct state *x = &s->states[i];
+    forget_plan(x);
+    LFS_TRY(new_job(s, i, err));
     int planned = lfs_job_plan(x->job, s->spec->target, err);
-    if (x->job->tip && x->job->tip != s->tip)
+    if (x->job->tip && x->job->tip != s->tip && !s->patient)
         return -EEXIST;
-    if (planned < 0)
-        return planned;
+    *skipped = planned == LFS_NOTHING_TO_DO || planned == LFS_CHANGES_NOTHING;
     if (planned != LFS_PREPARED)
-        return -EEXIST; /* not what was planned: somebody else's doing, so look again */
+        return planned < 0 ? planned : 0;
     LFS_TRY(lfs_job_commit(x->job, &result, err));
     s->tip = result.version;
     s->last = result;
@@ -271,18 +278,16 @@ static errint_t commit_step(struct series *s, size_t i, struct lfs_error *err) {
 /* As far as nobody gets in between; *at is the step that was not made. */
 static errint_t commit_rest(struct series *s, size_t *at, struct lfs_error *err) {
     for (; s->done < s->spec->n_steps; s->done++) {
-        struct state *x = &s->states[s->done];
+        bool skipped = s->states[s->done].skipped;
+        errint_t result = 0;
         *at = s->done;
-        if (x->skipped) {
+        if (!skipped)
+            result = commit_step(s, s->done, &skipped, err);
+        for (unsigned i = 0; s->patient && result == -EEXIST && i < LFS_COMMIT_TRIES_MAX; i++)
+            result = commit_step(s, s->done, &skipped, err);
+        LFS_TRY(result);
+        if (skipped)
             LFS_TRY(tell_skipped(s, s->done, err));
-            continue;
-        }
-        lfs_job_release(x->job);
-        lfs_arena_free(x->arena);
-        x->job = NULL;
-        x->arena = NULL;
-        LFS_TRY(new_job(s, s->done, err));
-        LFS_TRY(commit_step(s, s->done, err));
     }
     return 0;
 }
@@ -312,6 +317,7 @@ static errint_t run(struct series *s, struct lfs_error *err) {
         if (s->written > written) /* it came further: that race was not lost */
             tries = 0;
         written = s->written;
+        s->patient = s->patient || tries >= PASSES_LOST_MAX;
     }
     s->said.length = 0;
     lfs_fail(err, LFS_E_RACE, "other writers kept winning the race for the next version: try again");

@@ -3,7 +3,8 @@
  * A series: one command that makes several versions of one branch. All of it is planned before the first version is
  * written, each step on the version that the one before will give, so that a conflict or a refusal anywhere in it changes
  * nothing. Then every step is made on the real tip; when another writer gets in between, the rest is planned again on
- * the new tip, and if it no longer goes through, the answer says what has been committed.
+ * the new tip, and if it no longer goes through, the answer says what has been committed. (Before writers that never rest
+ * the whole plan gives way after some rounds, and each step is planned and made by itself on the tip of the moment.)
  *
  * An interrupt is heeded until the first version is there; after it the series runs to its end, so that nobody has to
  * find out how far it came.
