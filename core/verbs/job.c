@@ -179,6 +179,20 @@ static errint_t note_escalation(struct lfs_job *job, struct lfs_error *err) {
     return lfs_list_add(&job->plan.notes, job->arena, note) ? 0 : lfs_fail_nomem(err);
 }
 
+/* Do both hold more than the base does? (A pick or a revert compares with what it is told to.) */
+static errint_t is_older(struct lfs_job *job, bool *out, struct lfs_error *err) {
+    struct lfs_vector theirs, common;
+    *out = false;
+    if (!job->spec->is_merge || job->base_is_virtual)
+        return 0;
+    lfs_vector_init(&theirs, job->arena);
+    lfs_vector_init(&common, job->arena);
+    LFS_TRY(lfs_state_vector(&job->source.branch, job->source.version, &theirs, err));
+    LFS_TRY(lfs_vector_meet(&job->target_vector, &theirs, &common, err));
+    *out = !lfs_vector_within(&common, &job->base.vector);
+    return 0;
+}
+
 static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     if (job->context->command->ff == LFS_FF_ONLY && !job->ours_is_base && !job->follows)
         return lfs_fail(err, LFS_E_CONFLICT, "ff=only: %s has moved since %s left it, so this is no fast-forward",
@@ -200,6 +214,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .reader = &job->reader.reader,
         .policy = job->context->command->policy,
     };
+    LFS_TRY(is_older(job, &input.base_is_older, err));
     job->planned_ours = input.ours;
     job->planned_theirs = input.theirs;
     LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));

@@ -148,6 +148,39 @@ static errint_t refuse(const struct lfs_job *job, const LanceFragment *f, const 
                     f->id, lfs_job_base_label(job), job->target.branch.name, job->source.branch.name, what);
 }
 
+static bool same_columns(const LanceManifest *a, const LanceManifest *b) {
+    bool same = a->n_fields == b->n_fields;
+    for (size_t i = 0; same && i < a->n_fields; i++)
+        same = a->fields[i]->id == b->fields[i]->id;
+    return same;
+}
+
+/* Rows as they were at `before`, everything else as at the base: what happened to schema and maps in between is common
+ * ground already. Takes `before` over. */
+static errint_t use_rows_of(struct lfs_job *job, struct lfs_version *before, struct lfs_error *err) {
+    LFS_TRY(lfs_job_hold(job, before, err));
+    LFS_TRY(lfs_job_hold(job, job->base.version, err));
+    const LanceManifest *base = job->base.version->manifest.message;
+    LanceIndexSection *indices = job->base.version->manifest.indices;
+    struct lfs_version *hybrid = lfs_memdup(job->arena, before, sizeof *hybrid);
+    LanceManifest *m = lfs_memdup(job->arena, before->manifest.message, sizeof *m);
+    job->base.version = hybrid; /* the former is held */
+    if (!hybrid || !m)
+        return lfs_fail_nomem(err);
+    hybrid->planned = true;
+    hybrid->manifest.message = m;
+    hybrid->manifest.indices = indices;
+    m->fields = base->fields;
+    m->n_fields = base->n_fields;
+    m->config = base->config;
+    m->n_config = base->n_config;
+    m->table_metadata = base->table_metadata;
+    m->n_table_metadata = base->n_table_metadata;
+    m->schema_metadata = base->schema_metadata;
+    m->n_schema_metadata = base->n_schema_metadata;
+    return 0;
+}
+
 static errint_t go_back(struct lfs_job *job, const LanceFragment *f, bool *moved, struct lfs_error *err) {
     const char *line;
     struct lfs_version *before;
@@ -162,8 +195,11 @@ static errint_t go_back(struct lfs_job *job, const LanceFragment *f, bool *moved
         return refuse(job, f, job->spec->is_merge ? ", and the versions before it were cleaned away"
                                                   : ": merge the branch instead", err);
     }
-    lfs_version_release(job->base.version);
-    job->base.version = before;
+    if (!same_columns(before->manifest.message, job->base.version->manifest.message)) {
+        lfs_version_release(before);
+        return refuse(job, f, ", since columns came or went after it", err);
+    }
+    LFS_TRY(use_rows_of(job, before, err));
     job->base.line = line;
     lfs_vector_init(&job->base.vector, job->arena);
     LFS_TRY(lfs_lines_any_branch(&job->context->lines, line, &branch, err));

@@ -2,6 +2,7 @@
 // Compaction on one side or both, before or after deletes, updates and appends on either; overwrite and restore. Each
 // merge is right to the row, or refused by name with nothing changed; where it must go through the test says so.
 import assert from "node:assert/strict";
+import { configure } from "../interop/configure.mjs";
 import { load, tip } from "../interop/manifest.mjs";
 import { changed, rows, span, without } from "../harness/rows.mjs";
 import { checkStorage, checkThenUnmount, checkTip, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
@@ -318,6 +319,25 @@ onEach("rows updated on the source after its compaction was left out arrive all 
   await g.op("main", "delete", { where: "id = 10" });
   await merge(g, "main", "f");
   await checkThenUnmount(g, { main: changed(without(rows(0, 20), 5, 7, 9, 10), 8, { v: "up" }) });
+});
+
+onEach("rows that came with the left out compaction, and went again on the target, stay away; so do config keys", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "delete", { where: "id = 5" });
+  await g.op("f", "optimize");
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  configure(g.storage("f"), { config: { k: "1" } });
+  await g.op("main", "delete", { where: "id = 7" });
+  await merge(g, "main", "f");
+  await g.op("main", "delete", { where: "id = 100" });
+  await g.op("main", "update", { where: "id = 101", values: { v: "mine" } });
+  configure(g.ds, { config: { k: null } });
+  await g.op("f", "delete", { where: "id = 6" });
+  await merge(g, "main", "f");
+  const all = [...without(rows(0, 20), 5, 6, 7), ...changed(rows(101, 1, "f"), 101, { v: "mine" })];
+  assert.equal(load(g.ds).config.k, undefined);
+  await checkThenUnmount(g, { main: all });
 });
 
 onEach("a row that both sides change after a compaction was left out is a conflict, not a silent choice", async (t, engine) => {
