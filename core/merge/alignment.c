@@ -55,7 +55,8 @@ errint_t lfs_align_rewritten(const struct lfs_alignment *m, size_t i, bool *keep
         LFS_TRY(lfs_rows_departure(m->rows, i, (enum lfs_side)side, &departure, m->err));
         if (departure != LFS_DELETED_ONLY)
             LFS_TRY(lfs_report_refusal(m->plan, m->err,
-                                       "one side rewrote a column of fragment %" PRIu64 " and %s updated rows of it: not merged",
+                                       "one side rewrote a column of fragment %" PRIu64
+                                       " and %s updated rows of it: not merged",
                                        x->base->id, side == LFS_OURS ? m->input->ours_name : m->input->theirs_name));
         LFS_TRY(settle_removed(m, i, (enum lfs_side)side, keep));
     }
@@ -103,8 +104,8 @@ static bool reads_ours(const struct lfs_alignment *m, const struct lfs_match *x)
         ours = lfs_field_place(x->ours, field->ours->id);
         if (field->theirs)
             theirs = lfs_field_place(x->theirs, field->theirs->id);
-        if (ours.file && (!theirs.file || strcmp(ours.file->path ? ours.file->path : "",
-                                                 theirs.file->path ? theirs.file->path : "")))
+        if (ours.file && (!theirs.file ||
+                          strcmp(ours.file->path ? ours.file->path : "", theirs.file->path ? theirs.file->path : "")))
             return true;
     }
     return false;
@@ -125,10 +126,13 @@ errint_t lfs_align_holes(const struct lfs_alignment *m, size_t i, const struct l
             continue;
         LFS_TRY(lfs_rows_load(m->rows, s, LFS_OURS, m->err));
         LFS_TRY(lfs_rows_load(m->rows, s, side, m->err));
-        const roaring_bitmap_t *result = f->deletion == LFS_DELETION_KEPT ? s->ours.deleted : f->deleted ? f->deleted : &none;
+        const roaring_bitmap_t *result = f->deletion == LFS_DELETION_KEPT ? s->ours.deleted
+                                         : f->deleted                     ? f->deleted
+                                                                          : &none;
         if (!roaring_bitmap_is_subset(lfs_rows_side(s, side)->deleted, result))
             return lfs_report_refusal(m->plan, m->err,
-                                      "rows of fragment %" PRIu64 " that %s had deleted would live, and its column files "
+                                      "rows of fragment %" PRIu64
+                                      " that %s had deleted would live, and its column files "
                                       "hold no values for them: not merged",
                                       f->id, k ? m->input->theirs_name : m->input->ours_name);
     }

@@ -16,9 +16,13 @@ errint_t lfs_index_coverage(const LanceIndex *index, roaring_bitmap_t **out, str
     *out = NULL;
     if (!index->has_fragment_bitmap)
         return 0;
-    LFS_TRY(lfs_roaring_check(index->fragment_bitmap.data, index->fragment_bitmap.len, "the coverage of an index", err));
-    *out = roaring_bitmap_portable_deserialize_safe((const char *)index->fragment_bitmap.data, index->fragment_bitmap.len);
-    return *out ? 0 : lfs_fail(err, LFS_E_CORRUPT, "the coverage of index %s cannot be read", index->name ? index->name : "");
+    LFS_TRY(
+        lfs_roaring_check(index->fragment_bitmap.data, index->fragment_bitmap.len, "the coverage of an index", err));
+    *out =
+        roaring_bitmap_portable_deserialize_safe((const char *)index->fragment_bitmap.data, index->fragment_bitmap.len);
+    return *out ? 0
+                : lfs_fail(err, LFS_E_CORRUPT, "the coverage of index %s cannot be read",
+                           index->name ? index->name : "");
 }
 
 errint_t lfs_index_with_coverage(const LanceIndex *index, const roaring_bitmap_t *covered, struct lfs_arena *arena,
@@ -116,7 +120,8 @@ static bool same_data(const struct lfs_index_truth *t, const LanceIndex *index, 
     return true;
 }
 
-static errint_t result_vector(const struct lfs_index_truth *t, const struct lfs_plan_fragment *f, roaring_bitmap_t **out) {
+static errint_t result_vector(const struct lfs_index_truth *t, const struct lfs_plan_fragment *f,
+                              roaring_bitmap_t **out) {
     const struct lfs_merge_reader *r = t->input->reader;
     if (f->deletion == LFS_DELETION_KEPT)
         return r->deletions(r->context, f->is_theirs ? t->input->theirs : t->input->ours, f->record, out, t->err);
@@ -174,7 +179,8 @@ static int by_value(const void *a, const void *b) {
 
 static errint_t row_ids_of(const struct lfs_index_truth *t, const struct lfs_plan_fragment *f, uint64_t **out) {
     const LanceFragment *record = lfs_plan_record(f, t->plan->arena);
-    return record ? lfs_row_ids_of(record, t->plan->arena, "a fragment's row ids", out, t->err) : lfs_fail_nomem(t->err);
+    return record ? lfs_row_ids_of(record, t->plan->arena, "a fragment's row ids", out, t->err)
+                  : lfs_fail_nomem(t->err);
 }
 
 /* Ids of rows in fragments that the index does not cover; of ours' index only those that the merge brings. Sorted. */
@@ -203,8 +209,8 @@ static errint_t ids_outside(const struct lfs_index_truth *t, const roaring_bitma
     return 0;
 }
 
-static errint_t meets(const struct lfs_index_truth *t, const struct lfs_plan_fragment *f, const uint64_t *sorted, size_t n,
-                      bool *out) {
+static errint_t meets(const struct lfs_index_truth *t, const struct lfs_plan_fragment *f, const uint64_t *sorted,
+                      size_t n, bool *out) {
     uint64_t *ids;
     LFS_TRY(row_ids_of(t, f, &ids));
     for (uint64_t k = 0; k < f->record->physical_rows && !*out; k++)
@@ -213,7 +219,8 @@ static errint_t meets(const struct lfs_index_truth *t, const struct lfs_plan_fra
 }
 
 /* Do rows that the index knows from a fragment that it covers, or covered, stand in one that it does not? */
-static errint_t has_moved_rows(const struct lfs_index_truth *t, const LanceIndex *index, enum lfs_side side, bool *out) {
+static errint_t has_moved_rows(const struct lfs_index_truth *t, const LanceIndex *index, enum lfs_side side,
+                               bool *out) {
     const LanceManifest *m = (side == LFS_OURS ? t->input->ours : t->input->theirs)->manifest.message;
     AUTO_BITMAP *covered = NULL;
     uint64_t *outside;
@@ -321,7 +328,8 @@ static errint_t keep_theirs(const struct lfs_index_truth *t, const LanceIndex *i
     return rename_fields(t, *out);
 }
 
-errint_t lfs_index_keep(const struct lfs_index_truth *t, const LanceIndex *index, enum lfs_side side, LanceIndex **out) {
+errint_t lfs_index_keep(const struct lfs_index_truth *t, const LanceIndex *index, enum lfs_side side,
+                        LanceIndex **out) {
     bool moved = false;
     LFS_TRY(side == LFS_OURS ? keep_ours(t, index, out) : keep_theirs(t, index, out));
     if (*out)

@@ -165,8 +165,8 @@ static bool has_columns(const struct lfs_indexes *x, const struct entries *e, en
                                      : side == LFS_OURS     ? s->matches[column].ours
                                                             : s->matches[column].theirs;
             const LanceField *result = mine ? field_of_result(s, s->ids[column]) : NULL;
-            if (!result || strcmp(mine->logical_type ? mine->logical_type : "",
-                                  result->logical_type ? result->logical_type : ""))
+            if (!result ||
+                strcmp(mine->logical_type ? mine->logical_type : "", result->logical_type ? result->logical_type : ""))
                 return false;
         }
     return true;
@@ -178,21 +178,23 @@ static const char *describe(const struct lfs_indexes *x, const struct entries *e
     if (!e->count)
         return "(absent)";
     const LanceIndex *first = e->items[0];
-    const char *type = first->index_details && first->index_details->type_url ? first->index_details->type_url : "index";
+    const char *type =
+        first->index_details && first->index_details->type_url ? first->index_details->type_url : "index";
     const char *dot = strrchr(type, '.');
     const char *text = lfs_sprintf(arena, "%s on", dot ? dot + 1 : type);
     for (size_t i = 0; text && i < first->n_fields; i++) {
         size_t column = column_of(x->schema->matches, x->schema->n_matches, side, first->fields[i]);
-        text = lfs_sprintf(arena, "%s%s %s", text, i ? "," : "",
-                           column < x->schema->n_matches ? x->schema->matches[column].path : "a column that is not there");
+        text =
+            lfs_sprintf(arena, "%s%s %s", text, i ? "," : "",
+                        column < x->schema->n_matches ? x->schema->matches[column].path : "a column that is not there");
     }
     return text;
 }
 
 /* --- the table of section 3, for one name --- */
 
-static bool same_kind(const struct lfs_indexes *x, const struct entries *a, enum lfs_side a_side, const struct entries *b,
-                      enum lfs_side b_side) {
+static bool same_kind(const struct lfs_indexes *x, const struct entries *a, enum lfs_side a_side,
+                      const struct entries *b, enum lfs_side b_side) {
     return a->count && b->count &&
            same_definition(x->schema->matches, x->schema->n_matches, a->items[0], a_side, b->items[0], b_side);
 }
@@ -208,7 +210,8 @@ static const Lance__Table__UUID *successor(const Lance__Table__Rewrite *r, const
 
 /* Are a side's segments those of the base, but for what its compactions wrote anew of them? That changes nothing that a
  * reader sees. */
-static errint_t only_remapped(const struct lfs_indexes *x, const struct lfs_index_unit *u, enum lfs_side side, bool *out) {
+static errint_t only_remapped(const struct lfs_indexes *x, const struct lfs_index_unit *u, enum lfs_side side,
+                              bool *out) {
     const struct entries *mine = side == LFS_OURS ? &u->ours : &u->theirs;
     const struct lfs_history *history;
     *out = u->base.count == mine->count;
@@ -226,9 +229,8 @@ static errint_t only_remapped(const struct lfs_indexes *x, const struct lfs_inde
 }
 
 static errint_t conflict(const struct lfs_indexes *x, const struct lfs_index_unit *u) {
-    struct lfs_conflict c = {"index", lfs_sprintf(x->plan->arena, "index %s", u->name),
-                             describe(x, &u->base, LFS_BASE), describe(x, &u->ours, LFS_OURS),
-                             describe(x, &u->theirs, LFS_THEIRS)};
+    struct lfs_conflict c = {"index", lfs_sprintf(x->plan->arena, "index %s", u->name), describe(x, &u->base, LFS_BASE),
+                             describe(x, &u->ours, LFS_OURS), describe(x, &u->theirs, LFS_THEIRS)};
     return lfs_report_conflict(x->plan, &c, x->err);
 }
 
@@ -254,12 +256,15 @@ static errint_t drop_with_column(const struct lfs_indexes *x, struct lfs_index_u
     bool is_news = side == LFS_OURS || !same_segments(&u->base, e);
     e->count = 0;
     u->base.count = 0; /* nobody removed it: what the other side has stands for itself */
-    return !is_news ? 0 : lfs_report_note(x->plan, x->err, "index %s is dropped: its column is gone, or of another type now", u->name);
+    return !is_news ? 0
+                    : lfs_report_note(x->plan, x->err,
+                                      "index %s is dropped: its column is gone, or of another type now", u->name);
 }
 
 /* One side replaced the table, and nothing that the other indexed is left. */
 static errint_t take_replaced(const struct lfs_indexes *x, struct lfs_index_unit *u) {
-    struct entries *mine = entries_of(u, x->taken), *other = entries_of(u, x->taken == LFS_OURS ? LFS_THEIRS : LFS_OURS);
+    struct entries *mine = entries_of(u, x->taken),
+                   *other = entries_of(u, x->taken == LFS_OURS ? LFS_THEIRS : LFS_OURS);
     bool lost = other->count && !same_segments(other, mine) && !same_segments(other, &u->base);
     u->taking = x->taken == LFS_OURS ? TAKE_OURS : TAKE_THEIRS;
     return !lost ? 0
@@ -317,7 +322,8 @@ static errint_t put_ours(const struct lfs_indexes *x, const struct lfs_index_tru
         if (kept)
             put(x->plan, kept, false);
         else
-            LFS_TRY(lfs_report_note(x->plan, x->err, "index %s is left out: rebuild it on %s", u->name, x->input->ours_name));
+            LFS_TRY(lfs_report_note(x->plan, x->err, "index %s is left out: rebuild it on %s", u->name,
+                                    x->input->ours_name));
     }
     return 0;
 }
@@ -352,7 +358,8 @@ static bool has_frag_reuse(const struct lfs_indexes *x) {
 
 /* Theirs' value of the unit, as far as it is true here. Where some of it is not and ours has an index of the same kind,
  * that one stays. */
-static errint_t put_theirs(const struct lfs_indexes *x, const struct lfs_index_truth *t, const struct lfs_index_unit *u) {
+static errint_t put_theirs(const struct lfs_indexes *x, const struct lfs_index_truth *t,
+                           const struct lfs_index_unit *u) {
     size_t before = x->plan->n_indices, lost = 0;
     bool unmapped = has_frag_reuse(x); /* addresses that are to be read through a list of one side */
     for (size_t i = 0; i < u->theirs.count; i++) {
@@ -416,9 +423,9 @@ errint_t lfs_indexes_settle(struct lfs_indexes *x, const struct lfs_match *match
     LFS_TRY(lfs_index_truth_init(&truth, x->input, matches, n_matches, x->schema, plan, x->err));
     for (size_t i = 0; i < x->n_units; i++) {
         const struct lfs_index_unit *u = &x->units[i];
-        LFS_TRY(x->keep_their_ids          ? put_all_of_theirs(x, u)
-                : u->taking == TAKE_OURS   ? put_ours(x, &truth, u)
-                                           : put_theirs(x, &truth, u));
+        LFS_TRY(x->keep_their_ids        ? put_all_of_theirs(x, u)
+                : u->taking == TAKE_OURS ? put_ours(x, &truth, u)
+                                         : put_theirs(x, &truth, u));
     }
     plan->indices_changed = differs(x);
     return 0;

@@ -25,8 +25,8 @@ static const LanceField *key_of(const struct lfs_schema_merge *s) {
 
 static bool has_own_fragments(const struct lfs_match *matches, size_t n, enum lfs_side side) {
     for (size_t i = 0; i < n; i++)
-        if (!matches[i].base && (side == LFS_OURS ? matches[i].ours && !matches[i].theirs
-                                                  : matches[i].theirs && !matches[i].ours))
+        if (!matches[i].base &&
+            (side == LFS_OURS ? matches[i].ours && !matches[i].theirs : matches[i].theirs && !matches[i].ours))
             return true;
     return false;
 }
@@ -103,9 +103,10 @@ errint_t lfs_keys_check(const struct lfs_merge_input *in, const struct lfs_match
     LFS_TRY(has_inserted(in, matches, n, LFS_THEIRS, &theirs, err));
     if (!ours || !theirs)
         return 0;
-    return lfs_report_refusal(plan, err,
-                              "both %s and %s inserted rows, and the table declares a primary key (%s): whether they share "
-                              "one only the data tells, which is not read, so they are not merged; a stock merge_insert on "
-                              "the key brings the rows of %s over",
-                              in->ours_name, in->theirs_name, key->name ? key->name : "", in->theirs_name);
+    return lfs_report_refusal(
+        plan, err,
+        "both %s and %s inserted rows, and the table declares a primary key (%s): whether they share "
+        "one only the data tells, which is not read, so they are not merged; a stock merge_insert on "
+        "the key brings the rows of %s over",
+        in->ours_name, in->theirs_name, key->name ? key->name : "", in->theirs_name);
 }

@@ -76,7 +76,8 @@ static errint_t check_columns(struct mask *m, const struct lfs_match *x) {
     }
     return fits ? 0
                 : lfs_report_refusal(m->plan, m->err,
-                                     "%s took rows out of fragment %" PRIu64 " that its column files hold no values for: only= "
+                                     "%s took rows out of fragment %" PRIu64
+                                     " that its column files hold no values for: only= "
                                      "cannot take its columns without its rows",
                                      m->real->theirs_name, x->base->id);
 }
@@ -90,10 +91,12 @@ static errint_t mask_fragment(struct mask *m, const struct lfs_match *x) {
     if (!m->rows && m->columns)
         LFS_TRY(check_columns(m, x));
     if (!m->columns && other_files && !m->same_ids)
-        return lfs_report_refusal(m->plan, m->err,
-                                  "%s gives its columns other ids than the merge base: only= cannot leave the data of columns out",
-                                  m->real->theirs_name);
-    f = put(m, x->theirs ? x->theirs : x->base, m->rows ? m->real->theirs : m->real->base, m->rows ? x->theirs : x->base);
+        return lfs_report_refusal(
+            m->plan, m->err,
+            "%s gives its columns other ids than the merge base: only= cannot leave the data of columns out",
+            m->real->theirs_name);
+    f = put(m, x->theirs ? x->theirs : x->base, m->rows ? m->real->theirs : m->real->base,
+            m->rows ? x->theirs : x->base);
     if (f && !m->columns && other_files) {
         f->files = x->base->files;
         f->n_files = x->base->n_files;
@@ -197,7 +200,8 @@ static errint_t keep_base(struct columns *c, struct lfs_field_match *m) {
         if (c->new_rows && !m->base->nullable)
             return need(c, m, "has new rows without the dropped");
         if (c->new_rows && m->ours && m->base->parent_id < 0)
-            LFS_TRY(lfs_report_note(c->plan, c->err, "column %s, which %s dropped, is null in %" PRIu64 " rows that came with it",
+            LFS_TRY(lfs_report_note(c->plan, c->err,
+                                    "column %s, which %s dropped, is null in %" PRIu64 " rows that came with it",
                                     m->path, c->in->theirs_name, c->new_rows));
     }
     m->theirs = field;
@@ -212,7 +216,8 @@ static errint_t mask_schema(struct columns *c) {
     size_t kept = 0;
     for (size_t i = 0; i < c->n; i++) {
         if (!c->fields[i].base && !c->fields[i].ours)
-            LFS_TRY(lfs_report_note(c->plan, c->err, "column %s of %s stays behind", c->fields[i].path, c->in->theirs_name));
+            LFS_TRY(lfs_report_note(c->plan, c->err, "column %s of %s stays behind", c->fields[i].path,
+                                    c->in->theirs_name));
         else
             c->fields[kept++] = c->fields[i];
     }
@@ -232,8 +237,9 @@ static errint_t check_new_columns(struct columns *c) {
         if (!m->theirs->nullable)
             return need(c, m, "has the data of the required");
         if (m->theirs->parent_id < 0)
-            LFS_TRY(lfs_report_note(c->plan, c->err, "column %s is null in all rows that did not come with %s: fill it in",
-                                    m->path, c->in->theirs_name));
+            LFS_TRY(lfs_report_note(c->plan, c->err,
+                                    "column %s is null in all rows that did not come with %s: fill it in", m->path,
+                                    c->in->theirs_name));
     }
     return 0;
 }

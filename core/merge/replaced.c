@@ -44,14 +44,16 @@ static errint_t report(const struct lfs_merge_input *in, const struct looked *ou
     *out = LFS_REPLACED_WHOLE;
     *side = source ? LFS_THEIRS : LFS_OURS;
     if (in->policy.rows != LFS_STRATEGY_FAIL)
-        return lfs_report_note(plan, err, "the table was replaced: what %s did to its rows and columns is dropped as a whole",
+        return lfs_report_note(plan, err,
+                               "the table was replaced: what %s did to its rows and columns is dropped as a whole",
                                source ? in->ours_name : in->theirs_name);
     *out = LFS_REPLACED_CLASH;
     return lfs_report_conflict(plan, &c, err);
 }
 
 errint_t lfs_replaced_check(const struct lfs_merge_input *in, const struct lfs_match *matches, size_t n,
-                            struct lfs_plan *plan, enum lfs_replacement *out, enum lfs_side *side, struct lfs_error *err) {
+                            struct lfs_plan *plan, enum lfs_replacement *out, enum lfs_side *side,
+                            struct lfs_error *err) {
     struct looked ours, theirs;
     *out = LFS_NOT_REPLACED;
     LFS_TRY(look(in, matches, n, LFS_OURS, &ours, err));
