@@ -198,6 +198,8 @@ static errint_t run_series(struct lfs_verb_context *context, const char *target,
 static errint_t check_together(const struct lfs_command *c, size_t n_sources, struct lfs_error *err) {
     if (c->policy.only && c->replay)
         return lfs_fail(err, LFS_E_USAGE, "replay brings whole commits: it does not go with only=");
+    if (c->policy.only && n_sources > 1)
+        return lfs_fail(err, LFS_E_USAGE, "only= is of one merge: it does not go with several sources");
     if (c->policy.only && c->ff == LFS_FF_ONLY)
         return lfs_fail(err, LFS_E_USAGE, "a part of a branch is no fast-forward: only= does not go with ff=only");
     if (c->base && (c->replay || n_sources > 1))
