@@ -52,9 +52,38 @@ static bool was_held(const struct lfs_job *job, const struct lfs_state *state, u
     return held;
 }
 
+/* Does a commit of that branch after `since`, as far as they are at hand, say that rows may have gone or changed? */
+static bool changed_rows(const struct lfs_job *job, const struct lfs_state *state, uint64_t since) {
+    uint64_t first = lfs_branch_first(&state->branch);
+    bool changed = false;
+    for (uint64_t v = (since > first ? since : first) + 1; !changed && v <= state->version->number; v++) {
+        struct lfs_version *version;
+        if (lfs_lines_version(&job->context->lines, state->branch.uuid, v, &version, NULL) < 0)
+            continue;
+        const LanceTransaction *t = version->manifest.transaction;
+        switch (t ? t->operation_case : LANCE__TABLE__TRANSACTION__OPERATION__NOT_SET) {
+        case LANCE__TABLE__TRANSACTION__OPERATION_APPEND:
+        case LANCE__TABLE__TRANSACTION__OPERATION_REWRITE:
+        case LANCE__TABLE__TRANSACTION__OPERATION_RESERVE_FRAGMENTS:
+        case LANCE__TABLE__TRANSACTION__OPERATION_CREATE_INDEX:
+        case LANCE__TABLE__TRANSACTION__OPERATION_UPDATE_CONFIG: break;
+        default: changed = true;
+        }
+        lfs_version_release(version);
+    }
+    return changed;
+}
+
+/* Did that side change the fragment? One that is gone may only have been compacted again, which loses nothing. */
+static bool changed_it(const struct lfs_job *job, const struct lfs_state *state, uint64_t since,
+                       const LanceFragment *base, const LanceFragment *now) {
+    return now ? !is_untouched(base, now) : changed_rows(job, state, since);
+}
+
 /* The next fragment of the base, from the *at-th on, that one side never held and the other side has changed; NULL when
  * there is none. */
-static errint_t find_stranger(struct lfs_job *job, size_t *at, const LanceFragment **out, struct lfs_error *err) {
+static errint_t find_stranger(struct lfs_job *job, size_t *at, const LanceFragment **out,
+                              const struct lfs_state **lacking, struct lfs_error *err) {
     bool native = !job->base_is_virtual, base_is_ours = native && lfs_job_comes_from(&job->target.branch, &job->base),
          base_is_theirs = native && lfs_job_comes_from(&job->source.branch, &job->base);
     const LanceManifest *base = job->base.version->manifest.message;
@@ -67,12 +96,15 @@ static errint_t find_stranger(struct lfs_job *job, size_t *at, const LanceFragme
     LFS_TRY(index_files(&theirs, job->arena, job->source.version, err));
     for (; !*out && *at < base->n_fragments; ++*at) {
         const LanceFragment *f = base->fragments[*at], *o = find(&ours, f), *t = find(&theirs, f);
-        bool by_ours = !o && !base_is_ours && !is_untouched(f, t) &&
-                       !was_held(job, &job->target, lfs_vector_get(&since, job->target.branch.uuid), f);
-        bool by_theirs = !t && !base_is_theirs && !is_untouched(f, o) &&
-                         !was_held(job, &job->source, lfs_vector_get(&job->base.vector, job->source.branch.uuid), f);
+        uint64_t our_since = lfs_vector_get(&since, job->target.branch.uuid),
+                 their_since = lfs_vector_get(&job->base.vector, job->source.branch.uuid);
+        bool by_ours = !o && !base_is_ours && changed_it(job, &job->source, their_since, f, t) &&
+                       !was_held(job, &job->target, our_since, f);
+        bool by_theirs = !t && !base_is_theirs && changed_it(job, &job->target, our_since, f, o) &&
+                         !was_held(job, &job->source, their_since, f);
         if (by_ours || by_theirs)
             *out = f;
+        *lacking = by_ours ? &job->target : &job->source;
     }
     return 0;
 }
@@ -148,6 +180,21 @@ static errint_t refuse(const struct lfs_job *job, const LanceFragment *f, const 
                     f->id, lfs_job_base_label(job), job->target.branch.name, job->source.branch.name, what);
 }
 
+/* Did that branch compact anything itself, or may it have? Then the rows of before may stand in two places by now, and
+ * nobody guesses in which. */
+static bool compacted_itself(const struct lfs_job *job, const struct lfs_state *state) {
+    bool compacted = false;
+    for (uint64_t v = lfs_branch_first(&state->branch) + 1; !compacted && v <= state->version->number; v++) {
+        struct lfs_version *version;
+        if (lfs_lines_version(&job->context->lines, state->branch.uuid, v, &version, NULL) < 0)
+            return true;
+        const LanceTransaction *t = version->manifest.transaction;
+        compacted = !t || t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_REWRITE;
+        lfs_version_release(version);
+    }
+    return compacted;
+}
+
 static bool same_columns(const LanceManifest *a, const LanceManifest *b) {
     bool same = a->n_fields == b->n_fields;
     for (size_t i = 0; same && i < a->n_fields; i++)
@@ -181,7 +228,8 @@ static errint_t use_rows_of(struct lfs_job *job, struct lfs_version *before, str
     return 0;
 }
 
-static errint_t go_back(struct lfs_job *job, const LanceFragment *f, bool *moved, struct lfs_error *err) {
+static errint_t go_back(struct lfs_job *job, const LanceFragment *f, const struct lfs_state *lacking, bool *moved,
+                        struct lfs_error *err) {
     const char *line;
     struct lfs_version *before;
     struct lfs_branch branch;
@@ -194,6 +242,10 @@ static errint_t go_back(struct lfs_job *job, const LanceFragment *f, bool *moved
             return 0;
         return refuse(job, f, job->spec->is_merge ? ", and the versions before it were cleaned away"
                                                   : ": merge the branch instead", err);
+    }
+    if (compacted_itself(job, lacking)) {
+        lfs_version_release(before);
+        return refuse(job, f, ", since both sides have compacted theirs", err);
     }
     if (!same_columns(before->manifest.message, job->base.version->manifest.message)) {
         lfs_version_release(before);
@@ -212,13 +264,14 @@ errint_t lfs_job_pass_compactions(struct lfs_job *job, struct lfs_error *err) {
     size_t at = 0;
     while (!job->ours_is_base) {
         const LanceFragment *stranger;
+        const struct lfs_state *lacking = NULL;
         bool moved;
-        LFS_TRY(find_stranger(job, &at, &stranger, err));
+        LFS_TRY(find_stranger(job, &at, &stranger, &lacking, err));
         if (!stranger)
             return 0;
         if (job->base_is_virtual)
             return refuse(job, stranger, ", and the two were merged crosswise: name an older base with base=", err);
-        LFS_TRY(go_back(job, stranger, &moved, err));
+        LFS_TRY(go_back(job, stranger, lacking, &moved, err));
         at = moved ? 0 : at;
     }
     return 0;
