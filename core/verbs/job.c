@@ -197,7 +197,6 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     if (job->context->command->ff == LFS_FF_ONLY && !job->ours_is_base && !job->follows)
         return lfs_fail(err, LFS_E_CONFLICT, "ff=only: %s has moved since %s left it, so this is no fast-forward",
                         job->target.branch.name, job->source.branch.name);
-    LFS_TRY(lfs_job_pass_compactions(job, err));
     LFS_TRY(lfs_reader_init(&job->reader, &job->context->lines, &job->target, &job->source, &job->target_vector,
                             &job->base.vector, err));
     job->reader.virtual_versions = job->virtual_versions;

@@ -97,10 +97,6 @@ errint_t lfs_job_virtual_base(struct lfs_job *job, struct lfs_base *bases, size_
 /* Is that state one of the branch's own versions, or one that it comes from, before the fork? */
 bool lfs_job_comes_from(const struct lfs_branch *branch, const struct lfs_base *base);
 
-/* Moves the base of a merge back to where no fragment of it came out of a compaction that one side left out
- * (left_out.c). LFS_E_UNSUPPORTED where that cannot be done, or the job is no merge. */
-errint_t lfs_job_pass_compactions(struct lfs_job *job, struct lfs_error *err);
-
 /* "name@version" in the job's arena; NULL when memory is short. */
 const char *lfs_job_label(const struct lfs_job *job, const char *name, uint64_t version);
 

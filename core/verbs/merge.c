@@ -138,6 +138,21 @@ static errint_t add_step(struct builder *b, const struct lfs_branch *branch, uin
     return 0;
 }
 
+/* A compaction may be left out (merge-semantics section 5, s2), and the next commit, compared with it, would then find its
+ * rows nowhere: a single merge looks at all of it at once. */
+static errint_t check_replayable(struct builder *b, const struct lfs_branch *branch, uint64_t version,
+                                 struct lfs_error *err) {
+    struct lfs_version *v;
+    if (lfs_lines_version(&b->context->lines, branch->uuid, version, &v, NULL) < 0)
+        return 0; /* told when it is its turn */
+    const LanceTransaction *t = v->manifest.transaction;
+    bool rewrite = t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_REWRITE;
+    lfs_version_release(v);
+    return rewrite ? lfs_fail(err, LFS_E_UNSUPPORTED, "%s@%" PRIu64 " is a compaction, which cannot be replayed by itself: "
+                              "merge without replay", branch->name, version)
+                   : 0;
+}
+
 /* The commits of a source that the target lacks, oldest first: those of the lines that it comes from, each up to the
  * fork, then its own. What they merged themselves comes with the merge. */
 static errint_t add_commits(struct builder *b, const struct lfs_branch *branch, uint64_t version, struct lfs_error *err) {
@@ -151,6 +166,8 @@ static errint_t add_commits(struct builder *b, const struct lfs_branch *branch, 
         if (held < last && depth < branch->n_forks)
             LFS_TRY(lfs_lines_any_branch(&b->context->lines, line, &on, err));
         for (uint64_t v = held + 1; v <= last; v++) /* the last one records the lineage even where it changes nothing */
+            LFS_TRY(check_replayable(b, &on, v, err));
+        for (uint64_t v = held + 1; v <= last; v++)
             LFS_TRY(add_step(b, &on, v, v == version && depth == branch->n_forks, b->series.n_steps > before, err));
     }
     return b->series.n_steps > before ? 0 : add_step(b, branch, version, true, false, err);
@@ -198,6 +215,8 @@ static errint_t run_series(struct lfs_verb_context *context, const char *target,
 static errint_t check_together(const struct lfs_command *c, size_t n_sources, struct lfs_error *err) {
     if (c->policy.only && c->replay)
         return lfs_fail(err, LFS_E_USAGE, "replay brings whole commits: it does not go with only=");
+    if (c->policy.only && n_sources > 1)
+        return lfs_fail(err, LFS_E_USAGE, "only= is of one merge: it does not go with several sources");
     if (c->policy.only && c->ff == LFS_FF_ONLY)
         return lfs_fail(err, LFS_E_USAGE, "a part of a branch is no fast-forward: only= does not go with ff=only");
     if (c->base && (c->replay || n_sources > 1))

@@ -156,6 +156,8 @@ errint_t lfs_verb_cherry_pick(struct lfs_verb_context *context, struct lfs_error
         return lfs_fail(err, LFS_E_USAGE, "name one commit (feature@5) or range (feature@3..5)");
     LFS_TRY(parse_range(context, c->words[0], &r, err));
     LFS_TRY(check_range(context, &r, err));
+    if (r.first < r.last && !c->squash && c->policy.only)
+        return lfs_fail(err, LFS_E_USAGE, "only= is of one version: pick one commit, or add squash");
     if (r.first < r.last && !c->squash)
         return pick_each(context, &r, err);
     return lfs_job_run(context, &spec, context->call->branch, &r, err);

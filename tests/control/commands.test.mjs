@@ -226,6 +226,7 @@ const WRONG = [
   "feature only=rows ff=only",
   "feature base=main@2 replay",
   "feature feature base=main@2",
+  "feature feature only=rows",
   "feature steps=2",
   "feature squash",
 ];
