@@ -7,6 +7,7 @@
 #include "merge/classes.h"
 #include "merge/columns.h"
 #include "merge/field.h"
+#include "merge/indexes.h"
 #include "merge/maps.h"
 #include "merge/match.h"
 #include "merge/report.h"
@@ -27,6 +28,7 @@ struct merge {
     struct lfs_rows rows;
     struct lfs_schema_merge schema;
     struct lfs_columns columns;
+    struct lfs_indexes indexes;
     bool agree;          /* on all fragments */
     bool keep_their_ids; /* fast-forward: no id of ours is in the way */
     struct lfs_error *err;
@@ -412,37 +414,13 @@ static errint_t check_replaced(struct merge *m, enum lfs_side side) {
                               side == LFS_OURS ? m->in->theirs_name : m->in->ours_name);
 }
 
-/* --- indexes (section 7) --- */
-
-static bool has_all(const LanceIndexSection *list, const LanceIndexSection *in) {
-    for (size_t i = 0; list && i < list->n_indices; i++)
-        if (!lfs_index_find(in, list->indices[i]))
-            return false;
-    return true;
-}
-
-/* Returns whether theirs' indexes make the result differ from ours. */
-static errint_t merge_indices(struct merge *m, bool *changed) {
-    const LanceIndexSection *ours = m->in->ours->manifest.indices, *theirs = m->in->theirs->manifest.indices;
-    m->plan->take_their_indices = m->keep_their_ids;
-    *changed = m->keep_their_ids && !(has_all(ours, theirs) && has_all(theirs, ours));
-    if (m->keep_their_ids)
-        return 0;
-    for (size_t i = 0; theirs && i < theirs->n_indices; i++)
-        if (!lfs_index_find(m->in->base->manifest.indices, theirs->indices[i]) && !lfs_index_find(ours, theirs->indices[i]))
-            LFS_TRY(lfs_report_note(m->plan, m->err, "index %s of %s is left out: rebuild it on %s",
-                                    theirs->indices[i]->name ? theirs->indices[i]->name : "", m->in->theirs_name,
-                                    m->in->ours_name));
-    return 0;
-}
-
 /* --- the whole --- */
 
 static errint_t run(struct merge *m) {
     struct lfs_plan *plan = m->plan;
-    bool indices_changed = false;
     LFS_TRY(lfs_match_fragments(m->in, plan->arena, &m->matches, &m->n_matches, m->err));
     LFS_TRY(lfs_match_fields(m->in, m->matches, m->n_matches, plan->arena, &m->fields, &m->n_fields, m->err));
+    lfs_indexes_mark(m->in, m->fields, m->n_fields);
     decide_ids(m);
     m->agree = sides_agree(m);
     LFS_TRY(check_formats(m));
@@ -452,15 +430,19 @@ static errint_t run(struct merge *m) {
     LFS_TRY(merge_fragments(m));
     LFS_TRY(lfs_columns_check_gaps(&m->columns, m->matches, m->n_matches, m->err));
     LFS_TRY(lfs_merge_maps(m->in, plan, m->err));
-    LFS_TRY(merge_indices(m, &indices_changed));
+    m->indexes = (struct lfs_indexes){m->in, &m->schema, plan, m->keep_their_ids, .err = m->err};
+    LFS_TRY(lfs_indexes_decide(&m->indexes));
     LFS_TRY(lfs_merge_row_ids(m->in, m->matches, m->n_matches, plan, m->err));
-    if (!plan->refusal && !plan->n_conflicts)
+    if (!plan->refusal && !plan->n_conflicts) {
         LFS_TRY(finish_fragments(m));
+        LFS_TRY(lfs_indexes_settle(&m->indexes, m->matches, m->n_matches));
+    }
     if (plan->refusal)
         plan->outcome = LFS_OUTCOME_REFUSED;
     else if (plan->n_conflicts)
         plan->outcome = LFS_OUTCOME_CONFLICT;
-    else if (!plan->fragments_changed && !plan->schema_changed && !plan->maps_changed && !indices_changed)
+    else if (!plan->fragments_changed && !plan->schema_changed && !plan->maps_changed &&
+             !plan->indices_changed)
         plan->outcome = LFS_OUTCOME_EMPTY;
     else
         plan->outcome = m->in->ours_is_base ? LFS_OUTCOME_FAST_FORWARD : LFS_OUTCOME_MERGED;

@@ -45,7 +45,7 @@ LanceFragment *lfs_plan_record(const struct lfs_plan_fragment *from, struct lfs_
 
 static uint64_t live(uint64_t rows, uint64_t deleted) { return rows > deleted ? rows - deleted : 0; }
 
-static const struct lfs_plan_fragment *find_fragment(const struct lfs_plan *plan, uint64_t id) {
+struct lfs_plan_fragment *lfs_plan_find(const struct lfs_plan *plan, uint64_t id) {
     size_t low = 0, high = plan->n_fragments;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
@@ -85,7 +85,7 @@ errint_t lfs_plan_count(struct lfs_plan *plan, const LanceManifest *ours, struct
     for (size_t i = 0; i < plan->n_fragments; i++)
         plan->fragments[i].is_new = true;
     for (size_t i = 0; i < ours->n_fragments; i++)
-        count_ours(plan, ours->fragments[i], (struct lfs_plan_fragment *)find_fragment(plan, ours->fragments[i]->id));
+        count_ours(plan, ours->fragments[i], lfs_plan_find(plan, ours->fragments[i]->id));
     for (size_t i = 0; i < plan->n_fragments; i++) {
         const struct lfs_plan_fragment *f = &plan->fragments[i];
         plan->fragments_added += f->is_new;
