@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format/roaring_check.h"
+#include "format/rowids.h"
 #include "merge/field.h"
 #include "merge/virtual.h"
 #include "util/bitmap.h"
@@ -153,6 +154,90 @@ static bool same_row_ids(const struct lfs_plan_fragment *f, const LanceFragment 
            (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
 }
 
+/* --- rows that moved, of tables with stable row ids --- */
+
+/* Filters look a moved row up once, wherever it stands; Lance 10 gives it twice in a search when the fragment that it came
+ * from is covered and the one that it went to is not. */
+static bool is_filter(const LanceIndex *index) {
+    static const char *const kinds[] = {"BTree", "Bitmap", "LabelList", "ZoneMap", "BloomFilter", "NGram"};
+    const char *type = index->index_details && index->index_details->type_url ? index->index_details->type_url : "";
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strstr(type, kinds[i]))
+            return true;
+    return false;
+}
+
+static int by_value(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static errint_t row_ids_of(const struct lfs_index_truth *t, const struct lfs_plan_fragment *f, uint64_t **out) {
+    const LanceFragment *record = lfs_plan_record(f, t->plan->arena);
+    return record ? lfs_row_ids_of(record, t->plan->arena, "a fragment's row ids", out, t->err) : lfs_fail_nomem(t->err);
+}
+
+/* Ids of rows in fragments that the index does not cover; of ours' index only those that the merge brings. Sorted. */
+static errint_t ids_outside(const struct lfs_index_truth *t, const roaring_bitmap_t *covered, enum lfs_side side,
+                            uint64_t **out, size_t *n) {
+    const struct lfs_plan *p = t->plan;
+    uint64_t rows = 0, *ids;
+    *n = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < p->n_fragments; i++) {
+            const struct lfs_plan_fragment *f = &p->fragments[i];
+            if (roaring_bitmap_contains(covered, (uint32_t)f->id) || (side == LFS_OURS && !f->is_new))
+                continue;
+            rows += pass ? 0 : f->record->physical_rows;
+            if (!pass)
+                continue;
+            LFS_TRY(row_ids_of(t, f, &ids));
+            memcpy(*out + *n, ids, f->record->physical_rows * sizeof *ids);
+            *n += f->record->physical_rows;
+        }
+        if (!pass && !(*out = LFS_NEW_ARRAY(p->arena, uint64_t, rows + 1)))
+            return lfs_fail_nomem(t->err);
+    }
+    if (*n)
+        qsort(*out, *n, sizeof **out, by_value);
+    return 0;
+}
+
+static errint_t meets(const struct lfs_index_truth *t, const struct lfs_plan_fragment *f, const uint64_t *sorted, size_t n,
+                      bool *out) {
+    uint64_t *ids;
+    LFS_TRY(row_ids_of(t, f, &ids));
+    for (uint64_t k = 0; k < f->record->physical_rows && !*out; k++)
+        *out = bsearch(&ids[k], sorted, n, sizeof *sorted, by_value) != NULL;
+    return 0;
+}
+
+/* Do rows that the index knows from a fragment that it covers, or covered, stand in one that it does not? */
+static errint_t has_moved_rows(const struct lfs_index_truth *t, const LanceIndex *index, enum lfs_side side, bool *out) {
+    const LanceManifest *m = (side == LFS_OURS ? t->input->ours : t->input->theirs)->manifest.message;
+    AUTO_BITMAP *covered = NULL;
+    uint64_t *outside;
+    size_t n;
+    *out = false;
+    if (!lfs_manifest_has_stable_row_ids(t->input->ours->manifest.message) || is_filter(index))
+        return 0;
+    LFS_TRY(lfs_index_coverage(index, &covered, t->err));
+    if (!covered)
+        return 0;
+    LFS_TRY(ids_outside(t, covered, side, &outside, &n));
+    for (size_t i = 0; n && i < t->plan->n_fragments && !*out; i++) {
+        const struct lfs_plan_fragment *f = &t->plan->fragments[i];
+        if (f->n_deleted && roaring_bitmap_contains(covered, (uint32_t)f->id))
+            LFS_TRY(meets(t, f, outside, n, out));
+    }
+    for (size_t i = 0; n && i < m->n_fragments && !*out; i++) {
+        struct lfs_plan_fragment gone = {.id = m->fragments[i]->id, .record = m->fragments[i]};
+        if (roaring_bitmap_contains(covered, (uint32_t)gone.id) && !lfs_plan_find(t->plan, gone.id))
+            LFS_TRY(meets(t, &gone, outside, n, out));
+    }
+    return 0;
+}
+
 /* --- one entry --- */
 
 /* Ours keeps its fragments under their ids; only those count that the merge changed. */
@@ -237,5 +322,11 @@ static errint_t keep_theirs(const struct lfs_index_truth *t, const LanceIndex *i
 }
 
 errint_t lfs_index_keep(const struct lfs_index_truth *t, const LanceIndex *index, enum lfs_side side, LanceIndex **out) {
-    return side == LFS_OURS ? keep_ours(t, index, out) : keep_theirs(t, index, out);
+    bool moved = false;
+    LFS_TRY(side == LFS_OURS ? keep_ours(t, index, out) : keep_theirs(t, index, out));
+    if (*out)
+        LFS_TRY(has_moved_rows(t, *out, side, &moved));
+    if (moved)
+        *out = NULL;
+    return 0;
 }

@@ -257,6 +257,17 @@ static errint_t drop_with_column(const struct lfs_indexes *x, struct lfs_index_u
     return !is_news ? 0 : lfs_report_note(x->plan, x->err, "index %s is dropped: its column is gone, or of another type now", u->name);
 }
 
+/* One side replaced the table, and nothing that the other indexed is left. */
+static errint_t take_replaced(const struct lfs_indexes *x, struct lfs_index_unit *u) {
+    struct entries *mine = entries_of(u, x->taken), *other = entries_of(u, x->taken == LFS_OURS ? LFS_THEIRS : LFS_OURS);
+    bool lost = other->count && !same_segments(other, mine) && !same_segments(other, &u->base);
+    u->taking = x->taken == LFS_OURS ? TAKE_OURS : TAKE_THEIRS;
+    return !lost ? 0
+                 : lfs_report_note(x->plan, x->err, "index %s of %s is dropped: %s replaced the table", u->name,
+                                   x->taken == LFS_OURS ? x->input->theirs_name : x->input->ours_name,
+                                   x->taken == LFS_OURS ? x->input->ours_name : x->input->theirs_name);
+}
+
 static errint_t decide(const struct lfs_indexes *x, struct lfs_index_unit *u) {
     u->taking = TAKE_OURS;
     if (is_system(u->name))
@@ -264,6 +275,8 @@ static errint_t decide(const struct lfs_indexes *x, struct lfs_index_unit *u) {
                    ? lfs_report_note(x->plan, x->err, "index %s of %s is left out: it is of use there alone", u->name,
                                      x->input->theirs_name)
                    : 0;
+    if (x->taken != LFS_BASE)
+        return take_replaced(x, u);
     LFS_TRY(drop_with_column(x, u, LFS_OURS));
     LFS_TRY(drop_with_column(x, u, LFS_THEIRS));
     if (same_segments(&u->base, &u->theirs) || same_segments(&u->ours, &u->theirs))
@@ -304,7 +317,7 @@ static errint_t put_ours(const struct lfs_indexes *x, const struct lfs_index_tru
         if (kept)
             put(x->plan, kept, false);
         else
-            LFS_TRY(lfs_report_note(x->plan, x->err, "index %s is left out: it does not tell which rows it answers for", u->name));
+            LFS_TRY(lfs_report_note(x->plan, x->err, "index %s is left out: rebuild it on %s", u->name, x->input->ours_name));
     }
     return 0;
 }

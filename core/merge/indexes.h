@@ -18,6 +18,7 @@ struct lfs_indexes {
     const struct lfs_merge_input *input;
     const struct lfs_schema_merge *schema;
     struct lfs_plan *plan;
+    enum lfs_side taken; /* OURS, THEIRS: that side replaced the table, and only its indexes tell of it; BASE: neither */
     bool keep_their_ids; /* a fast-forward: every index of theirs is true as it is */
     struct lfs_index_unit *units;
     size_t n_units;

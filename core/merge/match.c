@@ -126,7 +126,7 @@ static bool was_held(const struct lfs_history *history, const char *path) {
 /* A pick brings a fragment of one side to the other. Where one of them has deleted or compacted it since, the fragment is
  * common to both all the same, and began with no row deleted. */
 static errint_t find_held(const struct lfs_merge_input *input, struct builder *b) {
-    if (!has_picks(input->ours) && !has_picks(input->theirs))
+    if (input->without_history || (!has_picks(input->ours) && !has_picks(input->theirs)))
         return 0;
     for (size_t i = 0; i < b->count; i++) {
         struct lfs_match *x = &b->matches[i];

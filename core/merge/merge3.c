@@ -10,6 +10,7 @@
 #include "merge/indexes.h"
 #include "merge/maps.h"
 #include "merge/match.h"
+#include "merge/replaced.h"
 #include "merge/report.h"
 #include "merge/row_ids.h"
 #include "merge/rows.h"
@@ -19,6 +20,9 @@
 
 struct merge {
     const struct lfs_merge_input *in;
+    struct lfs_merge_input whole; /* what `in` points to where one side's data is taken as a whole */
+    enum lfs_replacement replacement;
+    enum lfs_side replacer;
     struct lfs_plan *plan;
     const LanceManifest *base, *ours, *theirs;
     struct lfs_match *matches;
@@ -382,70 +386,64 @@ static bool sides_agree(const struct merge *m) {
 
 /* --- a side that replaced the table (section 5, s1) --- */
 
-static bool changed_data(const struct merge *m, enum lfs_side side) {
-    for (size_t i = 0; i < m->n_matches; i++) {
-        const struct lfs_match *x = &m->matches[i];
-        const LanceFragment *mine = side == LFS_OURS ? x->ours : x->theirs;
-        if ((x->base != NULL) != (mine != NULL))
-            return true;
-        if (mine && (!lfs_match_same_files(x->base, mine) || !lfs_match_same_deletions(x->base, mine)))
-            return true;
-    }
-    return false;
+/* The winner's data as a whole is what a merge gives whose base is the loser. */
+static errint_t take_whole(struct merge *m, enum lfs_side winner) {
+    m->whole = *m->in;
+    m->whole.base = winner == LFS_OURS ? m->in->theirs : m->in->ours;
+    m->whole.base_is_ours = winner == LFS_THEIRS;
+    m->whole.base_is_theirs = winner == LFS_OURS;
+    m->whole.ours_is_base = false;
+    m->whole.without_history = true;
+    m->in = &m->whole;
+    m->base = m->in->base->manifest.message;
+    return lfs_match_fragments(m->in, m->plan->arena, &m->matches, &m->n_matches, m->err);
 }
 
-static bool lost_fragments(const struct merge *m, enum lfs_side side) {
-    for (size_t i = 0; i < m->n_matches; i++)
-        if (m->matches[i].base && !(side == LFS_OURS ? m->matches[i].ours : m->matches[i].theirs))
-            return true;
-    return false;
-}
-
-static errint_t check_replaced(struct merge *m, enum lfs_side side) {
-    bool replaced;
-    if (m->agree || !lost_fragments(m, side) || !changed_data(m, side == LFS_OURS ? LFS_THEIRS : LFS_OURS))
-        return 0;
-    LFS_TRY(lfs_side_was_replaced(m->in, side, &replaced, m->err));
-    if (!replaced)
-        return 0;
-    return lfs_report_refusal(m->plan, m->err,
-                              "%s was overwritten or restored, and %s changed rows: a merge of that is not done yet",
-                              side == LFS_OURS ? m->in->ours_name : m->in->theirs_name,
-                              side == LFS_OURS ? m->in->theirs_name : m->in->ours_name);
+static errint_t check_replaced(struct merge *m) {
+    if (!m->agree)
+        LFS_TRY(lfs_replaced_check(m->in, m->matches, m->n_matches, m->plan, &m->replacement, &m->replacer, m->err));
+    return m->replacement == LFS_REPLACED_WHOLE ? take_whole(m, m->replacer) : 0;
 }
 
 /* --- the whole --- */
 
-static errint_t run(struct merge *m) {
+static errint_t merge_data(struct merge *m) {
     struct lfs_plan *plan = m->plan;
-    LFS_TRY(lfs_match_fragments(m->in, plan->arena, &m->matches, &m->n_matches, m->err));
     LFS_TRY(lfs_match_fields(m->in, m->matches, m->n_matches, plan->arena, &m->fields, &m->n_fields, m->err));
     lfs_indexes_mark(m->in, m->fields, m->n_fields);
     decide_ids(m);
-    m->agree = sides_agree(m);
-    LFS_TRY(check_formats(m));
     LFS_TRY(merge_schema(m));
-    LFS_TRY(check_replaced(m, LFS_OURS));
-    LFS_TRY(check_replaced(m, LFS_THEIRS));
     LFS_TRY(merge_fragments(m));
     LFS_TRY(lfs_columns_check_gaps(&m->columns, m->matches, m->n_matches, m->err));
-    LFS_TRY(lfs_merge_maps(m->in, plan, m->err));
-    m->indexes = (struct lfs_indexes){m->in, &m->schema, plan, m->keep_their_ids, .err = m->err};
+    m->indexes = (struct lfs_indexes){.input = m->in, .schema = &m->schema, .plan = plan, .err = m->err};
+    m->indexes.keep_their_ids = m->keep_their_ids;
+    m->indexes.taken = m->replacement == LFS_REPLACED_ONE ? m->replacer : LFS_BASE;
     LFS_TRY(lfs_indexes_decide(&m->indexes));
     LFS_TRY(lfs_merge_row_ids(m->in, m->matches, m->n_matches, plan, m->err));
-    if (!plan->refusal && !plan->n_conflicts) {
-        LFS_TRY(finish_fragments(m));
-        LFS_TRY(lfs_indexes_settle(&m->indexes, m->matches, m->n_matches));
-    }
+    if (plan->refusal || plan->n_conflicts)
+        return 0;
+    LFS_TRY(finish_fragments(m));
+    return lfs_indexes_settle(&m->indexes, m->matches, m->n_matches);
+}
+
+static errint_t run(struct merge *m) {
+    const struct lfs_merge_input *all = m->in;
+    struct lfs_plan *plan = m->plan;
+    LFS_TRY(lfs_match_fragments(m->in, plan->arena, &m->matches, &m->n_matches, m->err));
+    m->agree = sides_agree(m);
+    LFS_TRY(check_formats(m));
+    LFS_TRY(lfs_merge_maps(all, plan, m->err));
+    LFS_TRY(check_replaced(m));
+    if (m->replacement != LFS_REPLACED_CLASH)
+        LFS_TRY(merge_data(m));
     if (plan->refusal)
         plan->outcome = LFS_OUTCOME_REFUSED;
     else if (plan->n_conflicts)
         plan->outcome = LFS_OUTCOME_CONFLICT;
-    else if (!plan->fragments_changed && !plan->schema_changed && !plan->maps_changed &&
-             !plan->indices_changed)
+    else if (!plan->fragments_changed && !plan->schema_changed && !plan->maps_changed && !plan->indices_changed)
         plan->outcome = LFS_OUTCOME_EMPTY;
     else
-        plan->outcome = m->in->ours_is_base ? LFS_OUTCOME_FAST_FORWARD : LFS_OUTCOME_MERGED;
+        plan->outcome = all->ours_is_base ? LFS_OUTCOME_FAST_FORWARD : LFS_OUTCOME_MERGED;
     return 0;
 }
 

@@ -49,6 +49,7 @@ struct lfs_merge_input {
     bool ours_is_base; /* by lineage: the target has not moved */
     /* The base lies on that side's own line, or on one that it comes from: ids of fields and rows mean the same in both. */
     bool base_is_ours, base_is_theirs;
+    bool without_history; /* the base is one of the sides: there is nothing that a commit could explain */
     const char *ours_name, *theirs_name; /* for sentences */
     const struct lfs_merge_reader *reader;
     struct lfs_policy policy;

@@ -99,7 +99,18 @@ const OPS = {
   ...ALTERATIONS,
   optimize: (t) => t.optimize(),
   clean: (t) => t.optimize({ cleanupOlderThan: NOW(), deleteUnverified: true }),
-  index: (t, { column }, { lancedb }) => t.createIndex(column, { config: lancedb.Index.btree(), replace: true }),
+  // kind: what lancedb.Index calls it (btree, bitmap, labelList, fts, ivfFlat, ivfPq, ...)
+  index: (t, { column, kind = "btree", name, options }, { lancedb }) =>
+    t.createIndex(column, { config: lancedb.Index[kind](options), replace: true, name }),
+  // [rows that the index covers, rows that it does not]
+  coverage: async (t, { name }) => {
+    const s = await t.indexStats(name);
+    return s && [s.numIndexedRows, s.numUnindexedRows];
+  },
+  words: async (t, { column, text }) =>
+    (await t.query().fullTextSearch(text, { columns: [column] }).limit(10000).select(["id"]).toArray())
+      .map((r) => Number(r.id))
+      .sort((a, b) => a - b),
   dropIndex: (t, { name }) => t.dropIndex(name),
   restore: async (t, { version }) => {
     await t.checkout(version);
@@ -117,7 +128,7 @@ export async function operate(engine, dir, branch, op, args = {}) {
   if (!OPS[op]) throw new Error(`no operation ${op}`);
   return withTable(engine, dir, branch, async (t) => {
     const out = await OPS[op](t, args, engine);
-    return { version: await t.version(), value: ["branches", "count", "version", "search"].includes(op) ? out : undefined };
+    return { version: await t.version(), value: ["branches", "count", "version", "search", "coverage", "words"].includes(op) ? out : undefined };
   });
 }
 
