@@ -8,6 +8,7 @@
 #include "merge/columns.h"
 #include "merge/field.h"
 #include "merge/indexes.h"
+#include "merge/keys.h"
 #include "merge/maps.h"
 #include "merge/match.h"
 #include "merge/replaced.h"
@@ -413,6 +414,7 @@ static errint_t merge_data(struct merge *m) {
     lfs_indexes_mark(m->in, m->fields, m->n_fields);
     decide_ids(m);
     LFS_TRY(merge_schema(m));
+    LFS_TRY(lfs_keys_check(m->in, m->matches, m->n_matches, &m->schema, plan, m->err));
     LFS_TRY(merge_fragments(m));
     LFS_TRY(lfs_columns_check_gaps(&m->columns, m->matches, m->n_matches, m->err));
     m->indexes = (struct lfs_indexes){.input = m->in, .schema = &m->schema, .plan = plan, .err = m->err};
