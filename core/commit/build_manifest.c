@@ -139,17 +139,16 @@ static errint_t build_fragments(const struct lfs_build *b, LanceManifest *m, str
 /* One entry of the plan's list; NULL in *out when the target's own has lost its files. */
 static errint_t build_index(const struct lfs_build *b, const struct lfs_plan_index *from, LanceIndex **out,
                             struct lfs_error *err) {
-    const LanceIndex *own = from->record;
-    LanceIndex *index = *out = (LanceIndex *)from->record; /* only packed from here on */
-    if (from->is_theirs) {
-        own = lfs_index_find(b->request->target_tip->manifest.indices, index);
-        *out = index = lfs_memdup(b->arena, index, sizeof *index);
-        if (!index)
+    const LanceIndex *own = lfs_index_find(b->request->target_tip->manifest.indices, from->record);
+    *out = (LanceIndex *)from->record; /* only packed from here on */
+    if (own != from->record) {
+        *out = lfs_memdup(b->arena, from->record, sizeof **out);
+        if (!*out)
             return lfs_fail_nomem(err);
         if (!own)
-            return lfs_place_index(b->placer, index, err);
-        index->has_base_id = own->has_base_id; /* the target reaches its files already */
-        index->base_id = own->base_id;
+            return lfs_place_index(b->placer, *out, err);
+        (*out)->has_base_id = own->has_base_id; /* the target reaches its files already */
+        (*out)->base_id = own->base_id;
     }
     return lfs_place_own_index(b->placer, out, err);
 }
