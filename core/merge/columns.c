@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "merge/field.h"
+#include "merge/moves.h"
 #include "merge/report.h"
 #include "util/cleanup.h"
+#include "util/map.h"
 
 /* The file list of one fragment while it is made. */
 struct list {
@@ -172,48 +174,144 @@ errint_t lfs_columns_take(const struct lfs_columns *columns, const LanceFragment
 
 /* --- rows without a value for a new column --- */
 
-/* Fragments that only `side` has, and their live rows. */
-static uint64_t rows_only_of(const struct lfs_match *matches, size_t n, enum lfs_side side, uint64_t *fragments) {
-    uint64_t rows = 0;
-    *fragments = 0;
-    for (size_t i = 0; i < n; i++) {
-        const LanceFragment *mine = side == LFS_OURS ? matches[i].ours : matches[i].theirs;
-        if (!mine || matches[i].base || (matches[i].ours && matches[i].theirs))
-            continue;
-        uint64_t deleted = mine->deletion_file ? mine->deletion_file->num_deleted_rows : 0;
-        rows += mine->physical_rows > deleted ? mine->physical_rows - deleted : 0;
-        ++*fragments;
-    }
-    return rows;
+/* What is asked of the fragments that only one side has: of what the result keeps of them. */
+struct gaps {
+    const struct lfs_columns *c;
+    const struct lfs_match *matches;
+    size_t n_matches;
+    struct lfs_map kept; /* path -> fragment of the plan */
+    uint64_t rows[2], fragments[2]; /* ours, theirs */
+    struct lfs_error *err;
+};
+
+static const char *first_path(const LanceFragment *f) { return f->n_files && f->files[0]->path ? f->files[0]->path : ""; }
+
+/* The fragment of the plan that is the i-th match, where only `side` has it and rows of it are kept; else NULL. */
+static const struct lfs_plan_fragment *only_of(const struct gaps *g, size_t i, enum lfs_side side) {
+    const struct lfs_match *x = &g->matches[i];
+    const LanceFragment *mine = side == LFS_OURS ? x->ours : x->theirs;
+    return mine && !x->base && !(x->ours && x->theirs) ? lfs_map_get(&g->kept, first_path(mine)) : NULL;
 }
 
-static errint_t check_gap(const struct lfs_columns *c, const struct lfs_new_field *f, const char *other, uint64_t rows,
-                          uint64_t fragments, struct lfs_error *err) {
-    if (!fragments)
+static errint_t find_gaps(struct gaps *g) {
+    struct lfs_plan *plan = g->c->plan;
+    lfs_map_init(&g->kept, plan->arena);
+    for (size_t i = 0; i < plan->n_fragments; i++)
+        if (!lfs_map_put(&g->kept, first_path(plan->fragments[i].record), &plan->fragments[i]))
+            return lfs_fail_nomem(g->err);
+    for (size_t i = 0; i < g->n_matches; i++)
+        for (int k = 0; k < 2; k++) {
+            const struct lfs_plan_fragment *f = only_of(g, i, k ? LFS_THEIRS : LFS_OURS);
+            if (!f)
+                continue;
+            g->fragments[k]++;
+            g->rows[k] += f->record->physical_rows > f->n_deleted ? f->record->physical_rows - f->n_deleted : 0;
+        }
+    return 0;
+}
+
+static const char *name_of(const struct gaps *g, enum lfs_side side) {
+    return side == LFS_OURS ? g->c->input->ours_name : g->c->input->theirs_name;
+}
+
+/* `change` is what one side did to the column, and the other one has rows that do not go with it. */
+static errint_t rows_conflict(const struct gaps *g, const char *unit, const char *path, const char *base,
+                              const char *change, const char *done, enum lfs_side changer) {
+    struct lfs_arena *arena = g->c->plan->arena;
+    bool ours = changer == LFS_OURS;
+    const char *rows = lfs_sprintf(arena, "%" PRIu64 " new rows", g->rows[ours]);
+    struct lfs_conflict c = {lfs_sprintf(arena, "%s-%s", ours ? change : "rows", ours ? "rows" : change),
+                             lfs_sprintf(arena, "%s %s", unit, path), base, ours ? done : rows, ours ? rows : done};
+    return rows && c.kind && c.unit ? lfs_report_conflict(g->c->plan, &c, g->err) : lfs_fail_nomem(g->err);
+}
+
+/* A column that is new on `adder`, and the rows of the other side. */
+static errint_t check_gap(const struct gaps *g, const struct lfs_new_field *f, enum lfs_side adder) {
+    const char *other = name_of(g, adder == LFS_OURS ? LFS_THEIRS : LFS_OURS);
+    bool at = adder == LFS_OURS;
+    if (!g->fragments[at])
         return 0;
     if (f->replaces)
-        return lfs_report_refusal(c->plan, err,
+        return lfs_report_refusal(g->c->plan, g->err,
                                   "column %s changed its type on one side, and %s has new rows of the old type: not merged",
                                   f->path, other);
     if (!f->field->nullable)
-        return lfs_report_refusal(c->plan, err,
-                                  "column %s may not be null, and %s has new rows without a value for it: not merged",
-                                  f->path, other);
+        return rows_conflict(g, "column", f->path, "absent", "add", "added, without nulls", adder);
     if (f->field->parent_id >= 0)
         return 0; /* its parent is noted */
-    return lfs_report_note(c->plan, err, "column %s is null in %" PRIu64 " rows that came with %s: fill it in", f->path,
-                           rows, other);
+    return lfs_report_note(g->c->plan, g->err, "column %s is null in %" PRIu64 " rows that came with %s: fill it in", f->path,
+                           g->rows[at], other);
 }
 
 /* A column that is the same, but of another type now: new rows of the other side still have the old one. */
-static errint_t check_type(const struct lfs_columns *c, const LanceField *base, const LanceField *side,
-                           const char *other, bool other_has_new, struct lfs_error *err) {
-    if (!other_has_new || !base || !side ||
+static errint_t check_type(const struct gaps *g, const LanceField *base, const LanceField *side, enum lfs_side changer) {
+    bool at = changer == LFS_OURS;
+    if (!g->fragments[at] || !base || !side ||
         strcmp(side->logical_type ? side->logical_type : "", base->logical_type ? base->logical_type : "") == 0)
         return 0;
-    return lfs_report_refusal(c->plan, err,
+    return lfs_report_refusal(g->c->plan, g->err,
                               "column %s changed its type on one side, and %s has new rows of the old type: not merged",
-                              base->name ? base->name : "", other);
+                              base->name ? base->name : "", name_of(g, at ? LFS_THEIRS : LFS_OURS));
+}
+
+/* --- a column that may not be null any more --- */
+
+/* Did the side give the column of the base new data in a fragment that it still has? */
+static bool rewrote(const struct gaps *g, const struct lfs_field_match *m, enum lfs_side side) {
+    bool found = false;
+    for (size_t i = 0; i < g->n_matches && !found; i++) {
+        const struct lfs_match *x = &g->matches[i];
+        const LanceFragment *mine = side == LFS_OURS ? x->ours : x->theirs;
+        int32_t id = side == LFS_OURS ? m->ours->id : m->theirs->id;
+        found = x->base && mine && !same_place(lfs_field_place(x->base, m->base->id), lfs_field_place(mine, id));
+    }
+    return found;
+}
+
+/* Does the side hold values of the column that it wrote since the base? (A compaction writes none.) */
+static errint_t has_written(const struct gaps *g, const struct lfs_field_match *m, enum lfs_side side, bool *out) {
+    const struct lfs_merge_input *in = g->c->input;
+    struct lfs_moves moves;
+    *out = rewrote(g, m, side);
+    errint_t result = g->fragments[side == LFS_THEIRS]
+                          ? lfs_moves_read(in, side, g->c->plan->arena, &moves, g->err)
+                          : 0;
+    for (size_t i = 0; i < g->n_matches && result == 0 && g->fragments[side == LFS_THEIRS] && !*out; i++) {
+        const struct lfs_plan_fragment *f = only_of(g, i, side);
+        *out = f && !lfs_moves_only_base(&moves, in->base->manifest.message, first_path(f->record));
+    }
+    return result;
+}
+
+/* The rows' side wins: the column may be null, as it was. */
+static errint_t allow_nulls(const struct gaps *g, int32_t id) {
+    LanceField **fields = g->c->schema->fields;
+    for (size_t i = 0; i < g->c->schema->n_fields; i++)
+        if (fields[i]->id == id) {
+            fields[i] = lfs_memdup(g->c->plan->arena, fields[i], sizeof *fields[i]);
+            if (!fields[i])
+                return lfs_fail_nomem(g->err);
+            fields[i]->has_nullable = fields[i]->nullable = true;
+        }
+    return 0;
+}
+
+/* Stock Lance looks through the rows before it forbids nulls. Those of the other side nobody has looked through, and one
+ * null in them would make the table unreadable. */
+static errint_t check_nulls(const struct gaps *g, const struct lfs_field_match *m, enum lfs_side changer) {
+    const LanceField *mine = changer == LFS_OURS ? m->ours : m->theirs, *others = changer == LFS_OURS ? m->theirs : m->ours;
+    enum lfs_strategy strategy = g->c->input->policy.schema;
+    bool written;
+    if (!m->base || !mine || !others || !m->base->nullable || mine->nullable || !others->nullable)
+        return 0;
+    LFS_TRY(has_written(g, m, changer == LFS_OURS ? LFS_THEIRS : LFS_OURS, &written));
+    if (!written)
+        return 0;
+    if (strategy == (changer == LFS_OURS ? LFS_STRATEGY_SOURCE : LFS_STRATEGY_DEST)) {
+        g->c->plan->schema_changed |= changer == LFS_OURS;
+        return allow_nulls(g, m->ours->id);
+    }
+    return rows_conflict(g, "nullability of column", m->path, "nulls allowed", "alter", "no nulls", changer);
 }
 
 /* --- a column that one side dropped and the other wrote --- */
@@ -259,27 +357,30 @@ static errint_t check_dropped(const struct lfs_columns *c, const struct lfs_fiel
     return written ? lfs_report_conflict(c->plan, &conflict, err) : 0;
 }
 
-/* Does a new column that theirs added lose values because ours moved rows elsewhere? They are counted among ours' new
- * rows, and noted. */
+/* Rows that an update of ours moved lose the values of a column that theirs added: they are counted among ours' new rows,
+ * and noted. */
 errint_t lfs_columns_check_gaps(const struct lfs_columns *c, const struct lfs_match *matches, size_t n_matches,
                                 struct lfs_error *err) {
-    uint64_t our_fragments, their_fragments;
-    uint64_t our_rows = rows_only_of(matches, n_matches, LFS_OURS, &our_fragments);
-    uint64_t their_rows = rows_only_of(matches, n_matches, LFS_THEIRS, &their_fragments);
+    struct gaps g = {.c = c, .matches = matches, .n_matches = n_matches, .err = err};
     const struct lfs_schema_merge *s = c->schema;
+    if (c->plan->refusal)
+        return 0; /* the fragments are not complete */
+    LFS_TRY(find_gaps(&g));
     for (size_t i = 0; i < s->n_theirs; i++)
-        LFS_TRY(check_gap(c, &s->theirs[i], c->input->ours_name, our_rows, our_fragments, err));
+        LFS_TRY(check_gap(&g, &s->theirs[i], LFS_THEIRS));
     for (size_t i = 0; i < s->n_ours; i++)
         if (!c->input->ours_is_base)
-            LFS_TRY(check_gap(c, &s->ours[i], c->input->theirs_name, their_rows, their_fragments, err));
+            LFS_TRY(check_gap(&g, &s->ours[i], LFS_OURS));
     for (size_t i = 0; i < s->n_matches; i++) {
         const struct lfs_field_match *m = &s->matches[i];
-        if (m->base && m->ours && !m->theirs && our_fragments) /* an update makes fragments */
+        if (m->base && m->ours && !m->theirs && g.fragments[0]) /* an update makes fragments */
             LFS_TRY(check_dropped(c, m, LFS_OURS, err));
-        if (m->base && m->theirs && !m->ours && their_fragments)
+        if (m->base && m->theirs && !m->ours && g.fragments[1])
             LFS_TRY(check_dropped(c, m, LFS_THEIRS, err));
-        LFS_TRY(check_type(c, m->base, m->ours, c->input->theirs_name, their_fragments > 0, err));
-        LFS_TRY(check_type(c, m->base, m->theirs, c->input->ours_name, our_fragments > 0, err));
+        LFS_TRY(check_type(&g, m->base, m->ours, LFS_OURS));
+        LFS_TRY(check_type(&g, m->base, m->theirs, LFS_THEIRS));
+        LFS_TRY(check_nulls(&g, m, LFS_OURS));
+        LFS_TRY(check_nulls(&g, m, LFS_THEIRS));
     }
     return 0;
 }

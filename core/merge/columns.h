@@ -21,8 +21,9 @@ errint_t lfs_columns_merge(const struct lfs_columns *columns, const struct lfs_m
 errint_t lfs_columns_take(const struct lfs_columns *columns, const LanceFragment *theirs,
                           struct lfs_plan_fragment *fragment, struct lfs_error *err);
 
-/* Rows that one side made and that lack a column which the other side added or retyped: nulls, noted as work to do;
- * refused where nulls must not be. `matches` are all fragments. */
+/* Rows that one side made and that lack a column which the other side added or retyped: nulls, noted as work to do; a
+ * conflict where nulls must not be, for a column of the base that the other side forbade them in too. After the fragments
+ * of the plan are decided; `matches` are all fragments. */
 errint_t lfs_columns_check_gaps(const struct lfs_columns *columns, const struct lfs_match *matches, size_t n_matches,
                                 struct lfs_error *err);
 

@@ -174,8 +174,6 @@ errint_t lfs_merge_field(const struct lfs_field_trio *t, struct lfs_plan *plan, 
     if (!m.out)
         return lfs_fail_nomem(err);
     *out = m.out;
-    if (t->base->parent_id != t->theirs->parent_id || t->base->parent_id != t->ours->parent_id)
-        LFS_TRY(lfs_report_refusal(plan, err, "column %s was moved into another one: not merged", t->path));
     LFS_TRY(merge_text(&m, "name", t->base->name, &m.out->name, t->theirs->name));
     LFS_TRY(merge_text(&m, "type", t->base->logical_type, &m.out->logical_type, t->theirs->logical_type));
     LFS_TRY(merge_text(&m, "extension", t->base->extension_name, &m.out->extension_name, t->theirs->extension_name));

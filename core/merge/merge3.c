@@ -49,7 +49,7 @@ static errint_t merge_schema(struct merge *m) {
     m->plan->fields = m->schema.fields;
     m->plan->n_fields = m->schema.n_fields;
     m->plan->schema_changed = m->schema.changed;
-    return lfs_columns_check_gaps(&m->columns, m->matches, m->n_matches, m->err);
+    return 0;
 }
 
 /* Formats differ between engines' defaults; a table that mixes them does not open in stock Lance 12 and cannot be
@@ -175,7 +175,7 @@ static errint_t merge_files(struct merge *m, size_t i, struct lfs_plan_fragment 
     return lfs_align_holes(&m->alignment, i, f);
 }
 
-static errint_t decide(struct merge *m, size_t i) {
+static errint_t decide(struct merge *m, size_t i, uint64_t *next_id) {
     const struct lfs_match *x = &m->matches[i];
     struct lfs_fragment_verdict verdict;
     LFS_TRY(lfs_rows_decide(&m->rows, i, &verdict, m->err));
@@ -188,6 +188,7 @@ static errint_t decide(struct merge *m, size_t i) {
     case LFS_FATE_REMOVED: break;
     case LFS_FATE_THEIRS: f = change_ours(m, x, true, verdict.deleted); break;
     case LFS_FATE_UNITED: f = change_ours(m, x, false, verdict.deleted); break;
+    case LFS_FATE_RETURNED: return add_theirs(m, x->theirs, next_id);
     }
     return f && x->theirs ? merge_files(m, i, f) : 0;
 }
@@ -221,7 +222,7 @@ static errint_t merge_fragments(struct merge *m) {
         if (keep)
             LFS_TRY(keep_ours(m, m->matches[i].ours, &f));
         else
-            LFS_TRY(decide(m, i));
+            LFS_TRY(decide(m, i, &next_id));
     }
     for (size_t i = 0; i < m->n_matches && !plan->refusal; i++) {
         const struct lfs_match *x = &m->matches[i];
@@ -329,6 +330,7 @@ static errint_t merge_data(struct merge *m) {
     LFS_TRY(merge_schema(m));
     LFS_TRY(lfs_keys_check(m->in, m->matches, m->n_matches, &m->schema, plan, m->err));
     LFS_TRY(merge_fragments(m));
+    LFS_TRY(lfs_columns_check_gaps(&m->columns, m->matches, m->n_matches, m->err));
     m->indexes = (struct lfs_indexes){.input = m->real, .schema = &m->schema, .plan = plan, .err = m->err};
     m->indexes.keep_their_ids = m->keep_their_ids;
     m->indexes.taken = m->replacement == LFS_REPLACED_ONE ? m->replacer : LFS_BASE;

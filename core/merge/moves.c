@@ -217,6 +217,16 @@ bool lfs_moves_kept_files(const struct lfs_moves *m, const char *path, const Lan
     return kept;
 }
 
+bool lfs_moves_only_base(const struct lfs_moves *m, const LanceManifest *base, const char *path) {
+    const struct lfs_moved_group *g = lfs_map_get(&m->by_new, path);
+    bool only = g != NULL;
+    for (size_t i = 0; only && i < g->n_parts; i++) {
+        const LanceFragment *was = lfs_match_find(base, g->parts[i].path);
+        only = was ? lfs_match_same_files(was, g->parts[i].record) : lfs_moves_only_base(m, base, g->parts[i].path);
+    }
+    return only;
+}
+
 errint_t lfs_moves_up(struct lfs_moves *m, const char *path, const roaring_bitmap_t *rows, lfs_moves_visit visit,
                       void *context, struct lfs_error *err) {
     struct lfs_moved_group *g = lfs_map_get(&m->by_old, path);

@@ -69,6 +69,9 @@ errint_t lfs_moves_up(struct lfs_moves *moves, const char *path, const roaring_b
  * the compaction out loses no column. */
 bool lfs_moves_kept_files(const struct lfs_moves *moves, const char *path, const LanceFragment *base);
 
+/* Does that fragment, which the base does not hold, hold nothing but rows of the base, by compactions? */
+bool lfs_moves_only_base(const struct lfs_moves *moves, const LanceManifest *base, const char *path);
+
 /* The deletion vector that the fragment would have today, had it not been compacted. */
 errint_t lfs_moves_effective(struct lfs_moves *moves, const char *path, uint64_t physical_rows, roaring_bitmap_t **out,
                              struct lfs_error *err);

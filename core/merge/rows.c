@@ -237,15 +237,44 @@ static errint_t take_theirs(struct decision *d, struct lfs_fragment_verdict *out
     return 0;
 }
 
-/* Column files are aligned with the rows of their fragment: they cannot follow rows that a compaction moved. */
-static errint_t refuse_moved_columns(struct decision *d) {
-    const struct lfs_fragment_state *s = d->state;
+/* Ours' compaction is left out: what it holds of this fragment is deleted there. */
+static errint_t mask_our_compaction(struct decision *d) {
+    struct extra e = {d->rows, 0};
+    AUTO_BITMAP *all = roaring_bitmap_from_range(0, d->state->physical_rows, 1);
+    if (!all)
+        return lfs_fail_nomem(d->err);
+    if (!d->rows->compaction_left_out)
+        LFS_TRY(lfs_report_note(d->plan, d->err, "a compaction of %s is left out: its rows live on in the fragments of %s",
+                                d->rows->input->ours_name, d->rows->input->theirs_name));
+    d->rows->compaction_left_out = true;
+    return lfs_moves_up(&d->rows->moves[0], d->state->path, all, add_extra, &e, d->err);
+}
+
+/* Column files are aligned with the rows of their fragment, and cannot follow rows that a compaction moved. (Theirs'
+ * compactions are left out where ours has other files.) With stable row ids what is left of ours' compaction would hold,
+ * as deleted rows, ids that live elsewhere. */
+static errint_t bring_back(struct decision *d, struct lfs_fragment_verdict *out) {
+    struct lfs_fragment_state *s = d->state;
     const struct lfs_merge_input *in = d->rows->input;
-    if (s->ours.moved && s->theirs.other_files) /* theirs' compactions are left out where ours has other files */
+    struct extra e = {d->rows, 1};
+    AUTO_BITMAP *united = NULL;
+    if (lfs_manifest_has_stable_row_ids(in->ours->manifest.message) ||
+        !lfs_moves_kept_files(&d->rows->moves[0], s->path, s->match->base))
         return lfs_report_refusal(d->plan, d->err,
                                   "%s compacted fragment %" PRIu64 ", and %s changed its column files: not merged",
                                   in->ours_name, s->id, in->theirs_name);
-    return 0;
+    LFS_TRY(unite(d, &united));
+    if (!united)
+        return 0;
+    if (!roaring_bitmap_is_subset(s->theirs.deleted, united))
+        return lfs_report_refusal(d->plan, d->err,
+                                  "%s brought back rows of fragment %" PRIu64 ", for which the column files of %s hold no "
+                                  "values: not merged",
+                                  in->ours_name, s->id, in->theirs_name);
+    LFS_TRY(mask_our_compaction(d));
+    out->fate = roaring_bitmap_get_cardinality(united) >= s->physical_rows ? LFS_FATE_REMOVED : LFS_FATE_RETURNED;
+    return out->fate == LFS_FATE_REMOVED ? 0
+                                         : add_extra(&e, s->theirs.fragment->files[0]->path, united, d->err);
 }
 
 errint_t lfs_rows_decide(struct lfs_rows *rows, size_t i, struct lfs_fragment_verdict *out, struct lfs_error *err) {
@@ -253,7 +282,8 @@ errint_t lfs_rows_decide(struct lfs_rows *rows, size_t i, struct lfs_fragment_ve
     struct decision d = {rows, &rows->states[i], rows->plan, err ? err : &own};
     const struct lfs_fragment_state *s = d.state;
     *out = (struct lfs_fragment_verdict){LFS_FATE_OURS, NULL};
-    LFS_TRY(refuse_moved_columns(&d));
+    if (s->ours.moved && s->theirs.other_files)
+        return unless_unproved(&d, bring_back(&d, out));
     if (s->theirs.change == LFS_UNCHANGED)
         return 0;
     if (s->ours.change == LFS_UNCHANGED && s->match->base && !s->theirs.moved)

@@ -39,6 +39,7 @@ struct lfs_rows {
     size_t n_states;
     struct lfs_moves moves[2]; /* ours, theirs: read when the first fragment is gone on both or gone and changed */
     bool has_moves[2];
+    bool compaction_left_out; /* one of ours, and noted */
     struct lfs_map extra[2]; /* path of a side's own new fragment -> rows of it that the result deletes (bitmaps) */
 };
 
@@ -47,6 +48,7 @@ enum lfs_fate {
     LFS_FATE_THEIRS,  /* rows as theirs has them; ours has those of the base */
     LFS_FATE_REMOVED, /* nothing of it is left to keep, or theirs' compaction holds its rows */
     LFS_FATE_UNITED,  /* ours' files with the deletion vector `deleted` */
+    LFS_FATE_RETURNED, /* ours' compaction is left out: theirs' fragment comes, less the rows that `extra` deletes */
 };
 
 struct lfs_fragment_verdict {

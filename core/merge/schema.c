@@ -101,10 +101,26 @@ static enum lfs_strategy drop_strategy(const struct schema *s, bool altered) {
     return altered || p->schema != LFS_STRATEGY_FAIL ? p->schema : p->indexes;
 }
 
+/* Does it stand in another column than in the base? Parents are compared by their matches: ids differ from line to line. */
+static bool was_moved(const struct schema *s, const struct lfs_field_match *m, enum lfs_side side) {
+    const LanceField *f = side == LFS_OURS ? m->ours : m->theirs;
+    if (!m->base || !f || (m->base->parent_id < 0) != (f->parent_id < 0))
+        return m->base && f;
+    for (size_t i = 0; f->parent_id >= 0 && i < s->out->n_matches; i++) {
+        const struct lfs_field_match *p = &s->out->matches[i];
+        const LanceField *now = side == LFS_OURS ? p->ours : p->theirs;
+        if (p->base && p->base->id == m->base->parent_id)
+            return now && now->id != f->parent_id;
+    }
+    return false;
+}
+
 /* A column that ours has. */
 static errint_t merge_ours(struct schema *s, size_t i) {
     const struct lfs_field_match *m = &s->out->matches[i];
     LanceField *merged;
+    if (was_moved(s, m, LFS_OURS) || was_moved(s, m, LFS_THEIRS))
+        return lfs_report_refusal(s->plan, s->err, "column %s was moved into another one: not merged", m->path);
     if (!m->base) {
         struct lfs_new_field added = new_field(s, m, m->ours, LFS_OURS);
         bool dropped = !m->theirs && dropped_there(s, &added, LFS_THEIRS);

@@ -323,6 +323,11 @@ static errint_t read_branch(const struct lfs_lines *lines, const struct lfs_bran
     return 0;
 }
 
+errint_t lfs_history_add(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
+                         struct lfs_history *history, struct lfs_error *err) {
+    return read_branch(lines, branch, branch->n_forks, tip, history, err);
+}
+
 errint_t lfs_history_read(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
                           const struct lfs_vector *since, struct lfs_history *out, struct lfs_error *err) {
     *out = (struct lfs_history){.complete = true};

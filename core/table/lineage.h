@@ -88,6 +88,9 @@ struct lfs_history {
 };
 errint_t lfs_history_read(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
                           const struct lfs_vector *since, struct lfs_history *out, struct lfs_error *err);
+/* And those that led to another state, which `history` has not yet: of two that were merged in memory. */
+errint_t lfs_history_add(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
+                         struct lfs_history *history, struct lfs_error *err);
 void lfs_history_release(struct lfs_history *history);
 
 #endif

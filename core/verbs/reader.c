@@ -76,7 +76,9 @@ static errint_t history(void *context, enum lfs_side side, const struct lfs_hist
     const struct lfs_state *state = i ? r->theirs : r->ours;
     if (!r->has_history[i])
         LFS_TRY(lfs_history_read(r->lines, &state->branch, state->version->number, &r->since[i], &r->history[i], err));
-    r->has_history[i] = true;
+    r->has_history[i] = true; /* from here on it is to be released */
+    for (size_t k = 0; !i && k < r->n_also; k++)
+        LFS_TRY(lfs_history_add(r->lines, &r->also[k].branch, r->also[k].version->number, &r->history[i], err));
     *out = &r->history[i];
     return 0;
 }

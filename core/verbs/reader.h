@@ -11,6 +11,8 @@ struct lfs_reader {
     struct lfs_merge_reader reader;
     const struct lfs_lines *lines;
     const struct lfs_state *ours, *theirs;
+    const struct lfs_state *also; /* ours is virtual, merged of `ours` and these: each has a history. May be NULL. */
+    size_t n_also;
     struct lfs_vector since[2];    /* ours, theirs: where each history begins */
     const struct lfs_virtual *const *virtual_versions; /* states that no file holds; may be NULL */
     size_t n_virtual;

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { load, tip } from "../interop/manifest.mjs";
 import { changed, rows, span, without } from "../harness/rows.mjs";
+import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkThenUnmount, checkTip, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
 import { merge, mergeFails, scratch, withOps } from "../harness/verbs.mjs";
 
@@ -178,6 +179,37 @@ onEach("a column added here, compaction there: merged right or refused, both way
   }
   await g.m.unmount();
 });
+
+onEach("main's own compaction gives way to a column; a branch made from it goes on: right or refused, both ways", async (t, engine) => {
+  const g = await sixLots(t, engine, "f");
+  await g.op("f", "addColumn", { name: "a", sql: "n + 1" });
+  await g.op("main", "optimize");
+  await g.op("main", "fork", { name: "u", from: "main" });
+  await g.op("main", "fork", { name: "w", from: "main" });
+  await merge(g, "main", "f");
+  const all = SIXTY.map((r) => ({ ...r, a: r.n + 1 }));
+  await checkTip(g, "main", all);
+  await merge(g, "f", "main", ["fast-forward", "up-to-date", "merged"]);
+  await checkTip(g, "f", all);
+  await g.op("u", "delete", { where: "id IN (5, 25)" }); // in the compacted fragment, which main has no more
+  await g.op("w", "update", { where: "id = 35", values: { v: "w" } });
+  await mergesOrRefuses(g, "main", "u", without(all, 5, 25));
+  await mergesOrRefuses(g, "u", "main", without(all, 5, 25));
+  await mergesOrRefuses(g, "w", "f", changed(all, 35, { v: "w", a: null }));
+  await g.op("f", "delete", { where: "id = 41" });
+  await merge(g, "main", "f", ["fast-forward", "merged"]);
+  await g.op("main", "optimize");
+  await g.op("main", "clean");
+  await g.op("f", "delete", { where: "id = 42" });
+  const done = await mergesOrRefuses(g, "main", "f", await rowsWithout(g, "main", 42));
+  t.diagnostic(done);
+  await g.m.unmount();
+});
+// The rows that a branch has, less these: for a test that allows two ways there.
+async function rowsWithout(g, branch, ...ids) {
+  const r = await stock[g.engine].read(g.ds, branch);
+  return without(r.rows.map((x) => Object.fromEntries(r.columns.map((c, i) => [c, x[i]]))), ids);
+}
 
 onEach("an index on the compacted side: filters find what a scan finds, after merges both ways", async (t, engine) => {
   const g = await sixLots(t, engine, "f");

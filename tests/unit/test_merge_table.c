@@ -2,7 +2,8 @@
 /*
  * The three-way table, row by row, for each unit, under each strategy. A test's name says the unit, the row as "base source
  * dest" (X is absent), and the strategy. What is expected comes from the table; where a strategy's choice cannot be carried
- * out, the conflict stays, and the unit says so.
+ * out, the conflict stays, and the unit says so. A row that a unit cannot have stands here too, as a test that is skipped: its
+ * name says why.
  */
 #include "merge_builder.h"
 
@@ -32,6 +33,7 @@ struct unit {
     /* NULL: every conflict is decided by a strategy. Else: can this one not be? */
     bool (*undecided)(const struct row *row, enum lfs_strategy strategy);
     bool (*applies)(const struct row *row); /* NULL: to all rows of those values */
+    const char *otherwise;                  /* why not to the others */
 };
 
 enum { TEXT = 400 };
@@ -261,37 +263,74 @@ static void taken_row_result(char *out, const struct row *row, char v) {
     put(out, "F 0-3; N 0,2-3; U%c 0", v);
 }
 
+/* --- an index, by its name: A, B and C are its type, and its uuid --- */
+
+#define INDEXED "field 0 a int64; frag 0 F:0 4"
+static void index_base(char *out, char v) { put(out, v == 'X' ? INDEXED : INDEXED "; index i %c 0 type %c over 0", v, v); }
+static void index_side(char *out, char from, char to) {
+    (void)from;
+    put(out, to == 'X' ? "op index; -index i" : "op index; index i %c 0 type %c over 0", to, to);
+}
+static char *index_show(struct lab *lab) { /* whose the files are is told by the plan, and checked with every plan */
+    char *text = lab_indexes(lab), *theirs = strstr(text, " theirs");
+    if (theirs)
+        *theirs = 0;
+    return text;
+}
+static void index_result(char *out, const struct row *row, char v) {
+    (void)row;
+    put(out, v == 'X' ? "" : "i %c 0 @0", v);
+}
+
+static bool never(const struct row *row) {
+    (void)row;
+    return false;
+}
+
 static const struct unit units[] = {
-    {"config key", "ABCX", config_base, config_side, lab_config, map_result, "value config key k", NULL, NULL},
+    {"config key", "ABCX", config_base, config_side, lab_config, map_result, "value config key k", NULL, NULL, NULL},
     {"table metadata key", "ABCX", table_base, table_side, lab_table, map_result, "value table metadata key k", NULL,
-     NULL},
+     NULL, NULL},
     {"schema metadata key", "ABCX", schema_base, schema_side, lab_schema_metadata, map_result,
-     "value schema metadata key k", NULL, NULL},
+     "value schema metadata key k", NULL, NULL, NULL},
     {"field metadata key", "ABCX", meta_base, meta_side, meta_show, meta_result,
-     "alter-alter metadata key k of column a", NULL, NULL},
-    {"field name", "ABC", name_base, name_side, lab_schema, name_result, "alter-alter name of column", NULL, NULL},
-    {"field type", "ABC", type_base, type_side, lab_schema, type_result, "alter-alter type of column a", NULL, NULL},
-    {"field nullability", "AB", null_base, null_side, lab_schema, null_result, "", NULL, NULL},
-    {"field primary key", "AB", key_base, key_side, lab_schema, key_result, "", NULL, NULL},
+     "alter-alter metadata key k of column a", NULL, NULL, NULL},
+    {"field name", "ABC", name_base, name_side, lab_schema, name_result, "alter-alter name of column", NULL, NULL,
+     "a column always has a name"},
+    {"field type", "ABC", type_base, type_side, lab_schema, type_result, "alter-alter type of column a", NULL, NULL,
+     "a column always has a type"},
+    {"field nullability", "AB", null_base, null_side, lab_schema, null_result, "", NULL, NULL,
+     "it is yes or no: there is no third value, and none is absent"},
+    {"field primary key", "AB", key_base, key_side, lab_schema, key_result, "", NULL, NULL,
+     "it is yes or no: there is no third value, and none is absent"},
     {"field extension", "ABCX", ext_base, ext_side, lab_schema, ext_result, "alter-alter extension of column a", NULL,
-     NULL},
-    {"field", "ABCX", field_base, field_side, lab_schema, field_result, "", dropped_by_ours, of_base},
+     NULL, NULL},
+    {"field parent", "ABCX", NULL, NULL, NULL, NULL, NULL, NULL, never,
+     "Lance moves no column into another; one that was moved is refused (test_merge_schema)"},
+    {"field", "ABCX", field_base, field_side, lab_schema, field_result, "", dropped_by_ours, of_base,
+     "a column that the base lacks is a new field"},
     {"new field", "BCX", new_field_base, new_field_side, new_field_show, new_field_result, "add-add column v", NULL,
-     not_of_base},
-    {"column data", "ABCX", data_base, data_side, data_show, data_result, "", dropped_by_ours, NULL},
-    {"fragment", "ABCX", fragment_base, fragment_side, lab_files, fragment_result, "", fragment_is_gone, of_base},
-    {"new fragment", "BCX", new_fragment_base, new_fragment_side, lab_ids, new_fragment_result, NULL, NULL,
-     not_of_base},
-    {"row", "ABCX", row_base, row_side, lab_rows, row_result, "", loser_has_replacement, row_has_three_values},
+     not_of_base, "a column of the base is the unit field"},
+    {"column data", "ABCX", data_base, data_side, data_show, data_result, "", dropped_by_ours, NULL, NULL},
+    {"fragment", "ABCX", fragment_base, fragment_side, lab_files, fragment_result, "", fragment_is_gone, of_base,
+     "a fragment that the base lacks is a new fragment: files have random names, so none comes back"},
+    {"new fragment", "BCX", new_fragment_base, new_fragment_side, lab_ids, new_fragment_result, NULL, NULL, not_of_base,
+     "a fragment of the base is the unit fragment"},
+    {"row", "ABCX", row_base, row_side, lab_rows, row_result, "", loser_has_replacement, row_has_three_values,
+     "two other values of a row that the base has deleted: only of a fragment that both took over"},
     {"row of a fragment taken over", "BCX", taken_row_base, taken_row_side, lab_rows, taken_row_result,
-     "update-update row 1 of fragment 1", loser_has_replacement, both_took_it},
+     "update-update row 1 of fragment 1", loser_has_replacement, both_took_it,
+     "both sides took the fragment over, with its rows: the other rows of the table are those of the unit row"},
+    {"index", "ABCX", index_base, index_side, index_show, index_result, "index index i", NULL, NULL, NULL},
+    {"base path", "ABCX", NULL, NULL, NULL, NULL, NULL, NULL, never,
+     "a union, made where the version is built: tests/pairs/bases.test.mjs"},
 };
 
 struct cell {
     const struct unit *unit;
     const struct row *row;
     enum lfs_strategy strategy;
-    char name[96];
+    char name[160];
 };
 
 /* The commits of a side, which '|' separates. */
@@ -347,20 +386,31 @@ static bool belongs(const struct unit *u, const struct row *row) {
     return !u->applies || u->applies(row);
 }
 
+static void no_cell(void **state) {
+    const struct cell *c = *state;
+    assert_non_null(c->unit->otherwise);
+    skip();
+}
+
+/* The cells of one row of one unit: one a strategy, or one that says why there is none. */
+static size_t add_row(struct cell *cells, struct CMUnitTest *tests, const struct unit *u, const struct row *row) {
+    bool some = belongs(u, row);
+    for (int s = LFS_STRATEGY_FAIL; s <= (some ? LFS_STRATEGY_DEST : LFS_STRATEGY_FAIL); s++) {
+        struct cell *c = &cells[s];
+        *c = (struct cell){u, row, (enum lfs_strategy)s, ""};
+        snprintf(c->name, sizeof c->name, "%s: %c %c %c, %s", u->name, row->base, row->source, row->dest,
+                 some ? strategies[s] : u->otherwise);
+        tests[s] = (struct CMUnitTest){.name = c->name, .test_func = some ? one_cell : no_cell, .initial_state = c};
+    }
+    return some ? 3 : 1;
+}
+
 int main(void) {
     static struct cell cells[COUNT(units) * COUNT(rows) * 3];
     static struct CMUnitTest tests[COUNT(cells)];
     size_t n = 0;
     for (size_t u = 0; u < COUNT(units); u++)
         for (size_t r = 0; r < COUNT(rows); r++)
-            for (int s = LFS_STRATEGY_FAIL; s <= LFS_STRATEGY_DEST; s++) {
-                if (!belongs(&units[u], &rows[r]))
-                    continue;
-                struct cell *c = &cells[n];
-                *c = (struct cell){&units[u], &rows[r], (enum lfs_strategy)s, ""};
-                snprintf(c->name, sizeof c->name, "%s: %c %c %c, %s", units[u].name, rows[r].base, rows[r].source,
-                         rows[r].dest, strategies[s]);
-                tests[n++] = (struct CMUnitTest){.name = c->name, .test_func = one_cell, .initial_state = c};
-            }
+            n += add_row(&cells[n], &tests[n], &units[u], &rows[r]);
     return _cmocka_run_group_tests("three-way table", tests, n, NULL, NULL);
 }
