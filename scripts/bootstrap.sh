@@ -5,6 +5,7 @@
 #
 #     scripts/bootstrap.sh build      what `make` needs
 #     scripts/bootstrap.sh test       that, and what scripts/test.sh needs
+#     scripts/bootstrap.sh bench      that, and the peers of scripts/bench.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -66,6 +67,11 @@ needed_to_test() {
     need_command mount mount "mount -t fuse.lancefs"
     need_command xxd xxd "shows bytes"
     need_command ps procps "looks at processes"
+}
+
+needed_to_bench() {
+    need_command bindfs bindfs "another FUSE file system, to compare with"
+    need_command fuse-overlayfs fuse-overlayfs "another FUSE file system, to compare with"
 }
 
 # The sanitizers' libraries are in libclang-rt-dev; on Ubuntu 22.04 in what clang itself depends on.
@@ -153,14 +159,15 @@ case "${1-}" in
         needed_to_build
         install_packages
         ;;
-    test)
+    test | bench)
         needed_to_build
         needed_to_test
+        if [[ "$1" == bench ]]; then needed_to_bench; fi
         install_packages
         install_node
         ;;
     *)
-        echo "usage: scripts/bootstrap.sh build|test" >&2
+        echo "usage: scripts/bootstrap.sh build|test|bench" >&2
         exit 2
         ;;
 esac

@@ -10,15 +10,31 @@
 #include "util/map.h"
 #include "version.h"
 
-/* Files that the target has already keep the target's record: its base ids never change (merge-semantics section 6). */
+/* Files that the target has already keep the target's record: its base ids never change (merge-semantics section 6). Of
+ * the target's many files only those that theirs name are looked for. */
+static errint_t wanted_files(const struct lfs_build *b, struct lfs_map *files, struct lfs_error *err) {
+    const struct lfs_plan *plan = b->request->plan;
+    lfs_map_init(files, b->arena);
+    for (size_t i = 0; i < plan->n_fragments; i++) {
+        const struct lfs_plan_fragment *f = &plan->fragments[i];
+        for (size_t k = 0; k < (f->files ? f->n_files : f->is_theirs ? f->record->n_files : 0); k++) {
+            const LanceDataFile *file = f->files ? f->files[k].record : f->record->files[k];
+            if ((f->is_theirs || f->files[k].is_theirs) && file->path && !lfs_map_put(files, file->path, NULL))
+                return lfs_fail_nomem(err);
+        }
+    }
+    return 0;
+}
+
 static errint_t map_files(const struct lfs_build *b, struct lfs_map *files, struct lfs_error *err) {
     const LanceManifest *m = b->request->target_tip->manifest.message;
-    lfs_map_init(files, b->arena);
-    for (size_t i = 0; i < m->n_fragments; i++)
+    LFS_TRY(wanted_files(b, files, err));
+    for (size_t i = 0; files->count && i < m->n_fragments; i++)
         for (size_t k = 0; k < m->fragments[i]->n_files; k++) {
             LanceDataFile *file = m->fragments[i]->files[k];
-            if (file->path && !lfs_map_put(files, file->path, file))
-                return lfs_fail_nomem(err);
+            struct lfs_map_entry *wanted = file->path ? lfs_map_find(files, file->path) : NULL;
+            if (wanted)
+                wanted->value = file;
         }
     return 0;
 }
@@ -256,6 +272,7 @@ errint_t lfs_build_manifest(const struct lfs_build *b, struct lfs_manifest *out,
     m->n_schema_metadata = plan->n_schema_metadata;
     *out = (struct lfs_manifest){.message = m};
     LFS_TRY(build_fragments(b, m, err));
+    LFS_TRY(lfs_manifest_keep_bytes(out, &b->request->target_tip->manifest, b->arena, err));
     LFS_TRY(lfs_build_table_metadata(b, m, err));
     LFS_TRY(build_indices(b, &out->indices, err));
     m->base_paths = b->placer->bases;

@@ -111,11 +111,12 @@ errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_co
     errint_t result = run(&a, err);
     if (result < 0) {
         lfs_placer_undo(&a.placer);
-        return result;
+    } else {
+        out->copied_files = a.placer.copied_files;
+        lfs_placer_look_again(&a.placer);
     }
-    out->copied_files = a.placer.copied_files;
-    lfs_placer_look_again(&a.placer);
-    return 0;
+    lfs_placer_close(&a.placer);
+    return result;
 }
 
 errint_t lfs_commit_foresee(const struct lfs_commit_request *request, struct lfs_arena *arena,

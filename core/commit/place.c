@@ -59,6 +59,7 @@ errint_t lfs_placer_init(struct lfs_placer *p, const struct lfs_commit_request *
         .n_bases = m->n_base_paths,
         .capacity = m->n_base_paths + 8,
     };
+    lfs_map_init(&p->directories, arena);
     p->bases = LFS_NEW_ARRAY(arena, LanceBasePath *, p->capacity);
     if (!p->bases || !p->root_string)
         return lfs_fail_nomem(err);
@@ -119,8 +120,26 @@ static errint_t storage_base(struct lfs_placer *p, const char *storage, const ch
 
 /* --- getting a file to where it is wanted --- */
 
+/* A directory of the data set, opened once for all files that are linked out of it or into it. O_PATH; borrowed. */
+static int directory_fd(struct lfs_placer *p, const char *directory) {
+    int *known = lfs_map_get(&p->directories, directory);
+    if (known)
+        return *known;
+    char *key = lfs_strdup(p->arena, directory);
+    int *fd = LFS_NEW(p->arena, int);
+    if (!key || !fd)
+        return -ENOMEM;
+    *fd = lfs_open_beneath(root_fd(p), directory, O_PATH | O_DIRECTORY, 0);
+    if (*fd < 0)
+        return *fd;
+    if (lfs_map_put(&p->directories, key, fd))
+        return *fd;
+    close(*fd);
+    return -ENOMEM;
+}
+
 static errint_t make_directory(struct lfs_placer *p, const char *directory, struct lfs_error *err) {
-    return lfs_make_dirs(root_fd(p), directory, p->sync, err);
+    return directory_fd(p, directory) >= 0 ? 0 : lfs_make_dirs(root_fd(p), directory, p->sync, err);
 }
 
 /* Storage of the source's line, with its three directories. */
@@ -154,34 +173,64 @@ static errint_t copy_file(struct lfs_placer *p, int fd, const struct stat *st, c
     return lfs_fail(err, LFS_E_CORRUPT, "%s is in the way: another file of that name", path);
 }
 
-/*
- * Give the file at `from` the name <directory>/<name> by a link, or a copy where the mode asks for it or a link cannot be
- * had. `size` is what the manifest says (0: unknown): a file of another size is damaged and is not taken over.
- */
-static errint_t bring(struct lfs_placer *p, const struct lfs_location *from, uint64_t size, const char *directory,
-                      const char *name, bool copy, bool is_own, struct lfs_error *err) {
+/* `size` is what the manifest says (0: unknown): a file of another size is damaged and is not taken over. */
+static errint_t check_size(const struct lfs_location *from, const struct stat *st, uint64_t size,
+                           struct lfs_error *err) {
+    if (!size || (uint64_t)st->st_size == size)
+        return 0;
+    return lfs_fail(err, LFS_E_CORRUPT, "%s/%s has %lld bytes, its manifest says %" PRIu64, from->directory, from->name,
+                    (long long)st->st_size, size);
+}
+
+static errint_t bring_copy(struct lfs_placer *p, const struct lfs_location *from, uint64_t size, const char *directory,
+                           const char *name, struct lfs_error *err) {
     struct stat st;
-    if (cancelled(p))
-        return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
     LFS_AUTO_FD fd = lfs_location_open(p->dataset, from, err);
     if (fd < 0)
         return fd;
     if (fstat(fd, &st) < 0)
         return lfs_fail_errno(err, errno, "cannot stat %s/%s", from->directory, from->name);
-    if (size && (uint64_t)st.st_size != size)
-        return lfs_fail(err, LFS_E_CORRUPT, "%s/%s has %lld bytes, its manifest says %" PRIu64, from->directory,
-                        from->name, (long long)st.st_size, size);
-    if (p->sync && fdatasync(fd) < 0 && errno != EINVAL && errno != EROFS) /* stock Lance never flushes what it writes */
-        return lfs_fail_errno(err, errno, "cannot flush %s/%s", from->directory, from->name);
+    LFS_TRY(check_size(from, &st, size, err));
+    return copy_file(p, fd, &st, directory, name, err);
+}
+
+/* Link, without opening it, a file of the data set. *linked: 0, 1 (it was there already), or why not, as a negative
+ * errno: the caller copies, which also says what is the matter with a file that is gone. */
+static errint_t bring_link(struct lfs_placer *p, const struct lfs_location *from, uint64_t size, const char *directory,
+                           const char *name, int *linked, struct lfs_error *err) {
+    struct stat st;
+    const char *slash = strrchr(from->name, '/'), *last = slash ? slash + 1 : from->name;
+    const char *folder = slash ? lfs_sprintf(p->arena, "%s/%.*s", from->directory, (int)(slash - from->name), from->name)
+                               : from->directory;
+    int source = folder ? directory_fd(p, folder) : -ENOMEM, target = directory_fd(p, directory);
+    *linked = source < 0 ? source : target < 0 ? target : 0;
+    if (*linked < 0)
+        return source == -ENOMEM || target == -ENOMEM ? lfs_fail_nomem(err) : 0;
+    /* a symbolic link may be relative, and so not lead there from another directory */
+    *linked = fstatat(source, last, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EXDEV;
+    if (*linked < 0)
+        return 0;
+    LFS_TRY(check_size(from, &st, size, err));
+    *linked = lfs_link_at(source, last, target, name);
+    if (*linked == -ENOMEM || *linked == -ENOSPC || *linked == -EROFS)
+        return lfs_fail_errno(err, -*linked, "cannot link %s/%s into %s", from->directory, from->name, directory);
+    struct lfs_location *made = lfs_memdup(p->arena, from, sizeof *made);
+    return *linked < 0 || lfs_list_add(&p->unflushed, p->arena, made) ? 0 : lfs_fail_nomem(err);
+}
+
+/*
+ * Give the file at `from` the name <directory>/<name> by a link, or a copy where the mode asks for it or a link cannot be
+ * had.
+ */
+static errint_t bring(struct lfs_placer *p, const struct lfs_location *from, uint64_t size, const char *directory,
+                      const char *name, bool copy, bool is_own, struct lfs_error *err) {
     int linked = -EXDEV;
-    if (!copy && from->inside) {
-        char *path = join(p->arena, from->directory, from->name);
-        linked = path ? lfs_link_beneath(root_fd(p), path, root_fd(p), directory, name) : -ENOMEM;
-    }
-    if (linked == -ENOMEM || linked == -ENOENT || linked == -ENOSPC || linked == -EROFS)
-        return lfs_fail_errno(err, -linked, "cannot link %s/%s into %s", from->directory, from->name, directory);
+    if (cancelled(p))
+        return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
+    if (!copy && from->inside)
+        LFS_TRY(bring_link(p, from, size, directory, name, &linked, err));
     if (linked < 0) {
-        LFS_TRY(copy_file(p, fd, &st, directory, name, err));
+        LFS_TRY(bring_copy(p, from, size, directory, name, err));
         p->copied_files += !copy && linked != -EEXIST;
     }
     if (!is_own)
@@ -425,24 +474,48 @@ errint_t lfs_place_own_index(struct lfs_placer *p, LanceIndex **index, struct lf
 
 static errint_t keep_ref(struct lfs_placer *p, const char *storage, struct lfs_error *err) {
     LFS_AUTO_BUF json = {0};
+    struct stat st;
     char *encoded = lfs_percent_encode(p->arena, p->source_name);
     char *path = encoded ? lfs_sprintf(p->arena, "_refs/branches/%s.json", encoded) : NULL;
+    int directory = directory_fd(p, storage);
     if (!path)
         return lfs_fail_nomem(err);
     if (strcmp(p->source_line, "main") == 0)
         return 0;
+    if (directory >= 0 && fstatat(directory, LFS_KEPT_REF, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0; /* a line's forks never change */
     LFS_TRY(lfs_read_file(root_fd(p), path, LFS_REF_BYTES_MAX, &json, NULL, err));
     errint_t result = lfs_write_new(root_fd(p), storage, LFS_KEPT_REF, &json, p->sync, err);
-    return result == -EEXIST ? 0 : result; /* a line's forks never change */
+    return result == -EEXIST ? 0 : result; /* another merge was faster */
+}
+
+/* The names in a directory of kept deletion files: what is there already costs no call of its own. */
+static errint_t list_kept(struct lfs_placer *p, const char *directory, struct lfs_map *out, struct lfs_error *err) {
+    lfs_map_init(out, p->arena);
+    int fd = lfs_open_beneath(root_fd(p), directory, O_RDONLY | O_DIRECTORY, 0);
+    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!list && fd >= 0)
+        close(fd);
+    if (!list)
+        return fd == -ENOENT ? 0 : lfs_fail_errno(err, fd >= 0 ? ENOMEM : -fd, "cannot list %s", directory);
+    bool added = true;
+    for (struct dirent *e; added && (e = readdir(list));) {
+        char *name = lfs_strdup(p->arena, e->d_name);
+        added = name && lfs_map_put(out, name, name);
+    }
+    closedir(list);
+    return added ? 0 : lfs_fail_nomem(err);
 }
 
 static errint_t keep_deletions(struct lfs_placer *p, const LanceFragment *f, const char *directory,
-                               struct lfs_error *err) {
+                               const struct lfs_map *kept, struct lfs_error *err) {
     struct lfs_location from;
     char name[80];
     if (!f->deletion_file)
         return 0;
     lfs_deletion_file_name(f->id, f->deletion_file, name, sizeof name);
+    if (lfs_map_get(kept, name)) /* names hold a random number: it is this one */
+        return 0;
     LFS_TRY(lfs_locate(p->source, LFS_FILE_DELETION,
                        f->deletion_file->has_base_id ? (int64_t)f->deletion_file->base_id : LFS_NO_BASE, name, p->arena,
                        &from, err));
@@ -453,6 +526,7 @@ static errint_t keep_deletions(struct lfs_placer *p, const LanceFragment *f, con
 
 errint_t lfs_place_kept_base(struct lfs_placer *p, struct lfs_error *err) {
     const LanceManifest *m = p->source->manifest.message;
+    struct lfs_map kept;
     char *storage;
     if (strcmp(p->source->dir, p->target->dir) == 0)
         return 0; /* a version of the target itself */
@@ -461,37 +535,63 @@ errint_t lfs_place_kept_base(struct lfs_placer *p, struct lfs_error *err) {
     struct lfs_location manifest = {true, join(p->arena, p->source->dir, "_versions"), p->source->file_name};
     if (!deletions || !versions || !manifest.directory)
         return lfs_fail_nomem(err);
+    LFS_TRY(list_kept(p, deletions, &kept, err));
     for (size_t i = 0; i < m->n_fragments; i++)
-        LFS_TRY(keep_deletions(p, m->fragments[i], deletions, err));
+        LFS_TRY(keep_deletions(p, m->fragments[i], deletions, &kept, err));
     LFS_TRY(keep_ref(p, storage, err));
     return bring(p, &manifest, 0, versions, p->source->file_name, false, false, err);
+}
+
+/* One of the target's own deletion files gets a name in the target line's storage. */
+static errint_t keep_own(struct lfs_placer *p, const char *own, const char *to, const char *name, struct lfs_error *err) {
+    struct lfs_location from = {true, own, lfs_strdup(p->arena, name)};
+    int source = directory_fd(p, own), target = directory_fd(p, to);
+    if (!from.name)
+        return lfs_fail_nomem(err);
+    int linked = source < 0 ? source : target < 0 ? target : lfs_link_at(source, name, target, name);
+    if (linked >= 0 || linked == -ENOENT || linked == -EEXIST) /* one that is gone harms readers, not this merge */
+        return 0;
+    return bring(p, &from, 0, to, from.name, true, false, err);
 }
 
 errint_t lfs_place_kept_deletions(struct lfs_placer *p, const char *target_line, const LanceManifest *next,
                                   struct lfs_error *err) {
     char *storage = lfs_line_storage_dir(p->arena, target_line);
     char *to = storage ? join(p->arena, storage, "_deletions") : NULL, *own = join(p->arena, p->target->dir, "_deletions");
+    struct lfs_map kept;
     bool made = false;
-    for (size_t i = 0; to && own && i < next->n_fragments; i++) {
+    if (!to || !own)
+        return lfs_fail_nomem(err);
+    LFS_TRY(list_kept(p, to, &kept, err));
+    for (size_t i = 0; i < next->n_fragments; i++) {
         const LanceFragment *f = next->fragments[i];
         char name[80];
         if (!f->deletion_file || f->deletion_file->has_base_id)
             continue;
+        lfs_deletion_file_name(f->id, f->deletion_file, name, sizeof name);
+        if (lfs_map_get(&kept, name))
+            continue;
         if (!made)
             LFS_TRY(make_directory(p, to, err));
         made = true;
-        lfs_deletion_file_name(f->id, f->deletion_file, name, sizeof name);
-        struct lfs_location from = {true, own, name};
-        char *path = join(p->arena, own, name);
-        if (!path)
-            return lfs_fail_nomem(err);
-        int linked = lfs_link_beneath(root_fd(p), path, root_fd(p), to, name);
-        if (linked < 0 && linked != -ENOENT && linked != -EEXIST) /* one that is gone harms readers, not this merge */
-            LFS_TRY(bring(p, &from, 0, to, name, true, false, err));
+        LFS_TRY(keep_own(p, own, to, name, err));
     }
-    if (!to || !own)
-        return lfs_fail_nomem(err);
     return made && p->sync ? lfs_sync_dir(root_fd(p), to, err) : 0;
+}
+
+/* What was linked, to the disk: stock Lance never flushes what it writes. Many files are one flush of the file system. */
+static errint_t flush_files(struct lfs_placer *p, struct lfs_error *err) {
+    if (p->unflushed.count > LFS_FLUSH_EACH_MAX)
+        return syncfs(root_fd(p)) < 0 ? lfs_fail_errno(err, errno, "cannot flush the merged files") : 0;
+    for (size_t i = 0; i < p->unflushed.count; i++) {
+        const struct lfs_location *file = p->unflushed.items[i];
+        LFS_AUTO_FD fd = lfs_location_open(p->dataset, file, err);
+        if (fd < 0)
+            return fd;
+        if (fdatasync(fd) < 0 && errno != EINVAL && errno != EROFS)
+            return lfs_fail_errno(err, errno, "cannot flush %s/%s", file->directory, file->name);
+    }
+    return 0;
 }
 
 errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_error *err) {
@@ -499,6 +599,7 @@ errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_error *err) {
     static const char *const own_parts[] = {"data", "_deletions"};
     if (!p->sync)
         return 0;
+    LFS_TRY(flush_files(p, err));
     char *storage = lfs_line_storage_dir(p->arena, p->source_line);
     for (size_t i = 0; storage && p->storage_made && i < 3; i++) {
         char *directory = join(p->arena, storage, storage_parts[i]);
@@ -514,16 +615,16 @@ errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_error *err) {
 }
 
 void lfs_placer_look_again(struct lfs_placer *p) {
+    struct stat st;
     for (size_t i = 0; i < p->linked.count && i < p->origins.count; i++) {
         const char *path = p->linked.items[i], *slash = strrchr(path, '/');
         char *directory = lfs_strndup(p->arena, path, (size_t)(slash - path));
-        int fd = lfs_open_beneath(root_fd(p), path, O_PATH, 0);
-        if (fd >= 0) {
-            close(fd);
-        } else if (!directory || lfs_link_beneath(root_fd(p), p->origins.items[i], root_fd(p), directory, slash + 1) < 0) {
+        int fd = directory ? directory_fd(p, directory) : -ENOMEM;
+        if (fd >= 0 && fstatat(fd, slash + 1, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            continue;
+        if (!directory || lfs_link_beneath(root_fd(p), p->origins.items[i], root_fd(p), directory, slash + 1) < 0)
             lfs_log(LFS_LOG_ERROR, "%s was removed by another program while it was merged, and cannot be linked again",
                     path);
-        }
     }
 }
 
@@ -536,4 +637,10 @@ void lfs_placer_undo(struct lfs_placer *p) {
             unlinkat(directory, slash + 1, 0);
     }
     p->created.count = 0;
+}
+
+void lfs_placer_close(struct lfs_placer *p) {
+    for (size_t i = 0; i < p->directories.count; i++)
+        close(*(int *)p->directories.entries[i].value);
+    p->directories.count = 0;
 }

@@ -10,6 +10,7 @@
 
 #include "commit/commit.h"
 #include "table/location.h"
+#include "util/map.h"
 
 struct lfs_placer {
     struct lfs_dataset *dataset;
@@ -29,6 +30,8 @@ struct lfs_placer {
     struct lfs_list created; /* of char: files of this attempt alone (random names), relative to the root */
     struct lfs_list linked;  /* of char: links in the target's own storage ... */
     struct lfs_list origins; /* of char: ... and what each is a link of */
+    struct lfs_map directories; /* path -> int descriptor, opened for linking */
+    struct lfs_list unflushed;  /* of lfs_location: what was linked */
 };
 
 errint_t lfs_placer_init(struct lfs_placer *placer, const struct lfs_commit_request *request, struct lfs_arena *arena,
@@ -58,7 +61,7 @@ errint_t lfs_place_kept_base(struct lfs_placer *placer, struct lfs_error *err);
 errint_t lfs_place_kept_deletions(struct lfs_placer *placer, const char *target_line, const LanceManifest *next,
                                   struct lfs_error *err);
 
-/* Flush the directories that were linked into. */
+/* Flush what was linked, and the directories that it was linked into. */
 errint_t lfs_placer_flush(struct lfs_placer *placer, struct lfs_error *err);
 /* After the commit: links in the target's own storage have old times, and a clean-up of stock Lance that ran between
  * the linking and the commit may have removed them as unreferenced (lance-format T7). Those are linked again. */
@@ -66,5 +69,7 @@ void lfs_placer_look_again(struct lfs_placer *placer);
 /* Remove the files of an attempt that did not commit. What was linked or copied under its own name stays: another
  * merge may be about to commit it, and the next attempt uses it again. */
 void lfs_placer_undo(struct lfs_placer *placer);
+/* Let go of the directories. Last of all; also of a placer whose init failed. */
+void lfs_placer_close(struct lfs_placer *placer);
 
 #endif

@@ -7,6 +7,8 @@
 #include "util/cleanup.h"
 #include "util/limits.h"
 
+enum { FIELD_FRAGMENTS = 2, LENGTH_DELIMITED = 2 };
+
 /* lance-format section 3: i64 position of the message | i16 major 0 | i16 minor 2 | "LANC" */
 enum { FOOTER_SIZE = 16, LENGTH_SIZE = 4, FOOTER_MINOR = 2 };
 static const uint8_t magic[4] = {'L', 'A', 'N', 'C'};
@@ -37,6 +39,99 @@ static errint_t unpack_section(const struct file *f, const char *name, uint64_t 
     return lfs_wire_unpack(descriptor, f->bytes + position + LENGTH_SIZE, length, f->arena, f->what, out, f->err);
 }
 
+/* --- the message: fragments one by one, the rest as a message of its own --- */
+
+struct split {
+    struct lfs_fragment_bytes *fragments;
+    size_t n_fragments;
+    struct lfs_buf rest;
+};
+
+static bool is_fragment(const struct lfs_wire_field *field) {
+    return field->number == FIELD_FRAGMENTS && field->type == LENGTH_DELIMITED;
+}
+
+static errint_t split_message(const struct file *f, const uint8_t *at, const uint8_t *end, struct split *out) {
+    struct lfs_wire_field field;
+    size_t n = 0;
+    for (const uint8_t *p = at; p < end; n += is_fragment(&field))
+        if (!(p = lfs_wire_next(p, end, &field)))
+            return lfs_fail(f->err, LFS_E_CORRUPT, "%s is not a valid Manifest message", f->what);
+    if (n > LFS_FRAGMENTS_MAX)
+        return lfs_fail(f->err, LFS_E_TOO_BIG, "%s has %zu fragments", f->what, n);
+    out->fragments = LFS_NEW_ARRAY(f->arena, struct lfs_fragment_bytes, n + 1);
+    if (!out->fragments)
+        return lfs_fail_nomem(f->err);
+    for (const uint8_t *p = at, *next; p < end; p = next) {
+        next = lfs_wire_next(p, end, &field);
+        if (is_fragment(&field))
+            out->fragments[out->n_fragments++] = (struct lfs_fragment_bytes){NULL, field.bytes, field.length};
+        else
+            lfs_buf_add(&out->rest, p, (size_t)(next - p));
+    }
+    return lfs_buf_check(&out->rest, f->err);
+}
+
+static bool same_bytes(const struct lfs_fragment_bytes *a, const struct lfs_fragment_bytes *b) {
+    return a->length == b->length && memcmp(a->data, b->data, a->length) == 0;
+}
+
+/* Both lists are in the order of ids, so one walk along `like` finds what is in both. */
+struct walk {
+    const struct lfs_fragment_bytes *like;
+    size_t n_like, at;
+};
+
+static errint_t one_fragment(const struct file *f, struct walk *walk, struct lfs_arena *arena, uint64_t *elements,
+                             struct lfs_fragment_bytes *out, size_t *n_shared) {
+    LanceFragment *record;
+    if (walk->at < walk->n_like && same_bytes(&walk->like[walk->at], out)) {
+        *out = walk->like[walk->at++];
+        ++*n_shared;
+        return 0;
+    }
+    LFS_TRY(lfs_wire_unpack_part(&lance__table__data_fragment__descriptor, out->data, out->length, arena, f->what,
+                                 elements, &record, f->err));
+    while (walk->at < walk->n_like && walk->like[walk->at].record->id < record->id)
+        walk->at++;
+    if (walk->at < walk->n_like && same_bytes(&walk->like[walk->at], out)) {
+        *out = walk->like[walk->at++];
+        ++*n_shared;
+        return 0;
+    }
+    if (walk->at < walk->n_like && walk->like[walk->at].record->id == record->id)
+        walk->at++;
+    *out = (struct lfs_fragment_bytes){record, lfs_memdup(arena, out->data, out->length), out->length};
+    return out->data ? 0 : lfs_fail_nomem(f->err);
+}
+
+static errint_t unpack_message(const struct file *f, uint64_t position, const struct lfs_manifest *like,
+                               struct lfs_arena *fragments, struct lfs_manifest *out, size_t *n_shared) {
+    const uint8_t *at = f->bytes + position + LENGTH_SIZE, *end = f->bytes + f->length - FOOTER_SIZE;
+    LFS_AUTO_BUF rest = {0};
+    struct split split = {0};
+    struct walk walk = {0};
+    uint64_t elements = 0;
+    errint_t result = split_message(f, at, end, &split);
+    rest = split.rest;
+    LFS_TRY(result);
+    if (like && like->fragment_bytes)
+        walk = (struct walk){like->fragment_bytes, like->message->n_fragments, 0};
+    LFS_TRY(lfs_wire_unpack_part(&lance__table__manifest__descriptor, rest.data, rest.length, f->arena, f->what,
+                                 &elements, &out->message, f->err));
+    LanceFragment **list = LFS_NEW_ARRAY(f->arena, LanceFragment *, split.n_fragments + 1);
+    if (!list)
+        return lfs_fail_nomem(f->err);
+    for (size_t i = 0; i < split.n_fragments; i++) {
+        LFS_TRY(one_fragment(f, &walk, fragments, &elements, &split.fragments[i], n_shared));
+        list[i] = (LanceFragment *)split.fragments[i].record; /* shared between versions: nobody changes it */
+    }
+    out->message->fragments = list;
+    out->message->n_fragments = split.n_fragments;
+    out->fragment_bytes = split.fragments;
+    return 0;
+}
+
 static errint_t check_footer(const struct file *f, uint64_t *position) {
     if (f->length < FOOTER_SIZE + LENGTH_SIZE)
         return lfs_fail(f->err, LFS_E_CORRUPT, "%s is too short for a manifest (%zu bytes)", f->what, f->length);
@@ -61,13 +156,15 @@ static errint_t check_bounds(const struct file *f, const LanceManifest *m) {
     return 0;
 }
 
-errint_t lfs_manifest_decode(const uint8_t *bytes, size_t length, struct lfs_arena *arena, const char *what,
-                             struct lfs_manifest *out, struct lfs_error *err) {
+errint_t lfs_manifest_decode_like(const uint8_t *bytes, size_t length, const struct lfs_manifest *like,
+                                  struct lfs_arena *arena, struct lfs_arena *fragments, const char *what,
+                                  struct lfs_manifest *out, size_t *n_shared, struct lfs_error *err) {
     struct file f = {bytes, length, what, arena, err};
     uint64_t position = 0;
     *out = (struct lfs_manifest){0};
+    *n_shared = 0;
     LFS_TRY(check_footer(&f, &position));
-    LFS_TRY(unpack_section(&f, "manifest", position, &lance__table__manifest__descriptor, &out->message));
+    LFS_TRY(unpack_message(&f, position, like, fragments, out, n_shared));
     LFS_TRY(check_bounds(&f, out->message));
     if (out->message->has_index_section)
         LFS_TRY(unpack_section(&f, "index section", out->message->index_section,
@@ -78,6 +175,47 @@ errint_t lfs_manifest_decode(const uint8_t *bytes, size_t length, struct lfs_are
     return 0;
 }
 
+errint_t lfs_manifest_decode(const uint8_t *bytes, size_t length, struct lfs_arena *arena, const char *what,
+                             struct lfs_manifest *out, struct lfs_error *err) {
+    size_t ignored;
+    return lfs_manifest_decode_like(bytes, length, NULL, arena, arena, what, out, &ignored, err);
+}
+
+bool lfs_manifest_resembles(const uint8_t *bytes, size_t length, const struct lfs_manifest *like) {
+    struct file f = {bytes, length, "", NULL, NULL};
+    struct lfs_wire_field field = {0};
+    uint64_t position;
+    if (!like->fragment_bytes || !like->message->n_fragments || check_footer(&f, &position) < 0)
+        return false;
+    const uint8_t *p = bytes + position + LENGTH_SIZE, *end = bytes + length - FOOTER_SIZE;
+    while (p && p < end && !is_fragment(&field))
+        p = lfs_wire_next(p, end, &field);
+    struct lfs_fragment_bytes first = {NULL, field.bytes, field.length};
+    return p && is_fragment(&field) && same_bytes(&first, &like->fragment_bytes[0]);
+}
+
+errint_t lfs_manifest_keep_bytes(struct lfs_manifest *next, const struct lfs_manifest *from, struct lfs_arena *arena,
+                                 struct lfs_error *err) {
+    const LanceManifest *m = next->message;
+    struct lfs_fragment_bytes *list = LFS_NEW_ARRAY(arena, struct lfs_fragment_bytes, m->n_fragments + 1);
+    if (!list)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0, k = 0; from->fragment_bytes && i < m->n_fragments; i++) {
+        while (k < from->message->n_fragments && from->fragment_bytes[k].record->id < m->fragments[i]->id)
+            k++;
+        if (k < from->message->n_fragments && from->fragment_bytes[k].record == m->fragments[i])
+            list[i] = from->fragment_bytes[k];
+    }
+    next->fragment_bytes = list;
+    return 0;
+}
+
+static void pack(const ProtobufCMessage *message, size_t size, struct lfs_buf *out) {
+    uint8_t *bytes = lfs_buf_extend(out, size);
+    if (bytes)
+        protobuf_c_message_pack(message, bytes);
+}
+
 static void pack_section(const ProtobufCMessage *message, struct lfs_buf *out) {
     size_t size = protobuf_c_message_get_packed_size(message);
     if (size > UINT32_MAX) {
@@ -85,9 +223,60 @@ static void pack_section(const ProtobufCMessage *message, struct lfs_buf *out) {
         return;
     }
     lfs_buf_u32le(out, (uint32_t)size);
-    uint8_t *bytes = lfs_buf_extend(out, size);
-    if (bytes)
-        protobuf_c_message_pack(message, bytes);
+    pack(message, size, out);
+}
+
+static void put_varint(struct lfs_buf *out, uint64_t value) {
+    uint8_t bytes[10];
+    size_t n = 0;
+    for (; value >= 0x80; value >>= 7)
+        bytes[n++] = (uint8_t)(value | 0x80);
+    bytes[n++] = (uint8_t)value;
+    lfs_buf_add(out, bytes, n);
+}
+
+/* About what the fragments will take. */
+static size_t fragments_size(const struct lfs_manifest *manifest) {
+    size_t size = 0;
+    for (size_t i = 0; manifest->fragment_bytes && i < manifest->message->n_fragments; i++)
+        size += manifest->fragment_bytes[i].length + LENGTH_SIZE;
+    return size;
+}
+
+static void pack_fragments(const struct lfs_manifest *manifest, struct lfs_buf *out) {
+    const LanceManifest *m = manifest->message;
+    for (size_t i = 0; i < m->n_fragments; i++) {
+        const struct lfs_fragment_bytes *known = manifest->fragment_bytes ? &manifest->fragment_bytes[i] : NULL;
+        bool is_known = known && known->record && known->record == m->fragments[i];
+        size_t size = is_known ? known->length : protobuf_c_message_get_packed_size(&m->fragments[i]->base);
+        lfs_buf_add(out, (uint8_t[]){FIELD_FRAGMENTS << 3 | LENGTH_DELIMITED}, 1);
+        put_varint(out, size);
+        if (is_known)
+            lfs_buf_add(out, known->data, size);
+        else
+            pack(&m->fragments[i]->base, size, out);
+    }
+}
+
+/* Section and order as protobuf-c packs the whole message: fields, fragments, all that has a higher number. */
+static void pack_message(const struct lfs_manifest *manifest, struct lfs_buf *out) {
+    LanceManifest head = LANCE__TABLE__MANIFEST__INIT, tail = *manifest->message;
+    size_t start = out->length;
+    head.fields = tail.fields;
+    head.n_fields = tail.n_fields;
+    tail.n_fields = tail.n_fragments = 0;
+    lfs_buf_reserve(out, fragments_size(manifest) + 4096);
+    lfs_buf_u32le(out, 0); /* the length is set when it is known */
+    pack(&head.base, protobuf_c_message_get_packed_size(&head.base), out);
+    pack_fragments(manifest, out);
+    pack(&tail.base, protobuf_c_message_get_packed_size(&tail.base), out);
+    size_t length = out->length - start - LENGTH_SIZE;
+    if (out->failed || length > UINT32_MAX) {
+        out->failed = true;
+        return;
+    }
+    for (int i = 0; i < LENGTH_SIZE; i++)
+        out->data[start + i] = (uint8_t)(length >> (8 * i));
 }
 
 errint_t lfs_manifest_encode(const struct lfs_manifest *manifest, struct lfs_buf *out, struct lfs_error *err) {
@@ -104,7 +293,7 @@ errint_t lfs_manifest_encode(const struct lfs_manifest *manifest, struct lfs_buf
         pack_section(&manifest->transaction->base, out);
     }
     uint64_t position = out->length - start;
-    pack_section(&m->base, out);
+    pack_message(manifest, out);
     lfs_buf_u64le(out, position);
     lfs_buf_u32le(out, (uint32_t)FOOTER_MINOR << 16); /* major 0 in the low half */
     lfs_buf_add(out, magic, sizeof magic);

@@ -13,10 +13,18 @@
 #include "util/buf.h"
 #include "util/error.h"
 
+/* A fragment's record as it is stored: it is copied from manifest to manifest like that, whatever it holds. */
+struct lfs_fragment_bytes {
+    const LanceFragment *record; /* what the bytes say; other records are packed anew */
+    const uint8_t *data;
+    size_t length;
+};
+
 struct lfs_manifest {
     LanceManifest *message;      /* never NULL */
     LanceIndexSection *indices;  /* NULL when the file has no index section */
     LanceTransaction *transaction; /* the inline copy; NULL when the file has none */
+    struct lfs_fragment_bytes *fragment_bytes; /* one for each of the message's fragments, in their order; may be NULL */
 };
 
 /* Feature flags (lance-format section 4). */
@@ -33,6 +41,23 @@ enum {
 /* Decode a whole manifest file; everything lands in `arena`, which must outlive `out`. `what` names the file. */
 errint_t lfs_manifest_decode(const uint8_t *bytes, size_t length, struct lfs_arena *arena, const char *what,
                              struct lfs_manifest *out, struct lfs_error *err);
+
+/*
+ * The same, and fragments whose bytes `like` (NULL is fine) has too are its records: versions of one table share nearly
+ * all. New records and their bytes land in `fragments`, all else in `arena`. *n_shared of the records are those of `like`,
+ * which then must outlive `out`.
+ */
+errint_t lfs_manifest_decode_like(const uint8_t *bytes, size_t length, const struct lfs_manifest *like,
+                                  struct lfs_arena *arena, struct lfs_arena *fragments, const char *what,
+                                  struct lfs_manifest *out, size_t *n_shared, struct lfs_error *err);
+
+/* Does the first fragment of that file have the bytes of the first one of `like`? (Then much will be shared.) */
+bool lfs_manifest_resembles(const uint8_t *bytes, size_t length, const struct lfs_manifest *like);
+
+/* Fragments of `next` that are records of `from` are packed as their bytes there. Both in the order of ids, as manifests
+ * are. LFS_E_NO_MEMORY only. */
+errint_t lfs_manifest_keep_bytes(struct lfs_manifest *next, const struct lfs_manifest *from, struct lfs_arena *arena,
+                                 struct lfs_error *err);
 
 /* Append the whole file to `out`: sections in stock's order (index, transaction, manifest, footer). Sets the message's
  * index_section and transaction_section to where they come to lie. */

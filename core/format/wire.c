@@ -71,15 +71,32 @@ static errint_t scan_message(struct scan *scan, const ProtobufCMessageDescriptor
     return 0;
 }
 
-errint_t lfs_wire_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes, size_t length,
-                         struct lfs_arena *arena, const char *what, void *out, struct lfs_error *err) {
-    struct scan scan = {what, err, 0};
+errint_t lfs_wire_unpack_part(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes, size_t length,
+                              struct lfs_arena *arena, const char *what, uint64_t *elements, void *out,
+                              struct lfs_error *err) {
+    struct scan scan = {what, err, *elements};
     LFS_TRY(scan_message(&scan, descriptor, bytes, bytes + length));
+    *elements = scan.elements;
     ProtobufCMessage *message = protobuf_c_message_unpack(descriptor, lfs_arena_protobuf(arena), length, bytes);
     if (!message)
         return lfs_fail(err, LFS_E_CORRUPT, "%s is not a valid %s message", what, descriptor->short_name);
     memcpy(out, &message, sizeof message);
     return 0;
+}
+
+errint_t lfs_wire_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes, size_t length,
+                         struct lfs_arena *arena, const char *what, void *out, struct lfs_error *err) {
+    uint64_t elements = 0;
+    return lfs_wire_unpack_part(descriptor, bytes, length, arena, what, &elements, out, err);
+}
+
+const uint8_t *lfs_wire_next(const uint8_t *at, const uint8_t *end, struct lfs_wire_field *out) {
+    uint64_t key, length;
+    const uint8_t *value = read_varint(at, end, &key), *next = value ? skip_value(value, end, key & 7, &length) : NULL;
+    if (!next || key >> 3 == 0 || key >> 3 > 0x1fffffff)
+        return NULL;
+    *out = (struct lfs_wire_field){(unsigned)(key >> 3), key & 7, next - length, (size_t)length};
+    return next;
 }
 
 errint_t lfs_wire_copy(const ProtobufCMessage *message, struct lfs_arena *arena, void *out, struct lfs_error *err) {

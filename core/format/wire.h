@@ -18,6 +18,21 @@
 errint_t lfs_wire_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes, size_t length,
                          struct lfs_arena *arena, const char *what, void *out, struct lfs_error *err);
 
+/* The same for a part of what `what` names: *elements counts what all parts together make unpacking allocate. */
+errint_t lfs_wire_unpack_part(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes, size_t length,
+                              struct lfs_arena *arena, const char *what, uint64_t *elements, void *out,
+                              struct lfs_error *err);
+
+/* A field of a message as it lies there; bytes and length are the payload's for wire type 2, else not to be used. */
+struct lfs_wire_field {
+    unsigned number, type;
+    const uint8_t *bytes;
+    size_t length;
+};
+
+/* The field at `at`; where the next one begins, or NULL when the bytes are no field. */
+const uint8_t *lfs_wire_next(const uint8_t *at, const uint8_t *end, struct lfs_wire_field *out);
+
 /* A deep copy of a message into another arena. */
 errint_t lfs_wire_copy(const ProtobufCMessage *message, struct lfs_arena *arena, void *out, struct lfs_error *err);
 

@@ -162,7 +162,7 @@ errint_t lfs_match_fragments(const struct lfs_merge_input *input, struct lfs_are
                   input->theirs->manifest.message->n_fragments;
     lfs_map_init(&b.by_file, arena);
     b.matches = LFS_NEW_ARRAY(arena, struct lfs_match, most + 1);
-    if (!b.matches)
+    if (!b.matches || !lfs_map_reserve(&b.by_file, input->base->manifest.message->n_fragments))
         return lfs_fail_nomem(err);
     LFS_TRY(place_all(&b, input->base, LFS_BASE));
     LFS_TRY(place_all(&b, input->ours, LFS_OURS));

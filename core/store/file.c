@@ -201,13 +201,14 @@ errint_t lfs_write_replace(int dirfd, const char *directory, const char *name, c
     return write_staged(dirfd, directory, name, bytes, true, sync, err);
 }
 
-/* Do the two names stand for one file? */
-static bool same_file(int a_dir, const char *a, int b_dir, const char *b) {
-    struct stat sa, sb;
-    LFS_AUTO_FD fa = lfs_open_beneath(a_dir, a, O_PATH, 0);
-    LFS_AUTO_FD fb = lfs_open_beneath(b_dir, b, O_PATH, 0);
-    return fa >= 0 && fb >= 0 && fstat(fa, &sa) == 0 && fstat(fb, &sb) == 0 && sa.st_dev == sb.st_dev &&
-           sa.st_ino == sb.st_ino;
+int lfs_link_at(int source_dir, const char *source_name, int dir, const char *name) {
+    struct stat a, b;
+    if (linkat(source_dir, source_name, dir, name, 0) == 0) /* flags 0: a symbolic link is linked, not followed */
+        return 0;
+    int error = errno;
+    bool same = error == EEXIST && fstatat(source_dir, source_name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
+                fstatat(dir, name, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return same ? 1 : -error;
 }
 
 int lfs_link_beneath(int source_dirfd, const char *source_path, int dirfd, const char *directory, const char *name) {
@@ -222,10 +223,7 @@ int lfs_link_beneath(int source_dirfd, const char *source_path, int dirfd, const
     LFS_AUTO_FD to = lfs_open_beneath(dirfd, directory, O_PATH | O_DIRECTORY, 0);
     if (from < 0 || to < 0)
         return from < 0 ? from : to;
-    if (linkat(from, last, to, name, 0) == 0) /* flags 0: a symbolic link is linked, not followed */
-        return 0;
-    int error = errno;
-    return error == EEXIST && same_file(from, last, to, name) ? 1 : -error;
+    return lfs_link_at(from, last, to, name);
 }
 
 static errint_t copy_bytes(int source, int target, const char *name, struct lfs_error *err) {

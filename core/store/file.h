@@ -41,11 +41,13 @@ errint_t lfs_write_replace(int dirfd, const char *directory, const char *name, c
 errint_t lfs_sync_dir(int dirfd, const char *directory, struct lfs_error *err);
 
 /*
- * Give an open file a further name <directory>/<name>: a hard link of `source_path` (beneath `source_dirfd`).
+ * Give a file a further name <directory>/<name>: a hard link of `source_path` (beneath `source_dirfd`).
  * 0, or 1 when that name is this very file already. -EEXIST when another file has that name; -EXDEV, -EPERM, -EMLINK,
  * ... where it cannot be linked: the caller copies instead.
  */
 int lfs_link_beneath(int source_dirfd, const char *source_path, int dirfd, const char *directory, const char *name);
+/* The same between two open directories; the names hold no '/'. Opens nothing. */
+int lfs_link_at(int source_dir, const char *source_name, int dir, const char *name);
 
 /* A copy of `source_fd` as a new file, sharing extents where the file system can; flushed when `sync`. */
 errint_t lfs_copy_new(int source_fd, int dirfd, const char *directory, const char *name, bool sync,

@@ -90,10 +90,7 @@ errint_t lfs_dataset_open(const char *path, const struct lfs_dataset_options *op
 void lfs_dataset_close(struct lfs_dataset *ds) {
     if (!ds)
         return;
-    for (struct lfs_cached_version *v = ds->cache.newest, *next; v; v = next) {
-        next = v->older;
-        lfs_arena_free(v->arena);
-    }
+    lfs_version_cache_free(&ds->cache);
     if (ds->root_fd >= 0)
         close(ds->root_fd);
     pthread_mutex_destroy(&ds->lock);

@@ -8,13 +8,22 @@
 #include "table/dataset.h"
 #include "util/map.h"
 
-enum { LFS_CACHE_BUCKETS = 1024 };
+enum { LFS_CACHE_BUCKETS = 1024, LFS_BLOCKS_MAX = 16 };
+
+/* Fragment records that one version brought, and that versions read later share where they have the same. */
+struct lfs_fragment_block {
+    struct lfs_arena *arena;
+    size_t bytes;
+    unsigned versions; /* that hold it */
+};
 
 /* A cached version; `users` counts the cache itself too. */
 struct lfs_cached_version {
     struct lfs_version version; /* first: a struct lfs_version is one of these */
-    struct lfs_arena *arena;    /* owns all that the version points to */
+    struct lfs_arena *arena;    /* owns all that the version points to, but fragments */
     size_t bytes;
+    struct lfs_fragment_block *blocks[LFS_BLOCKS_MAX]; /* hold the fragments; its own is the last */
+    size_t n_blocks;
     unsigned users;
     struct lfs_cached_version *next_in_bucket, *newer, *older;
 };
@@ -22,7 +31,7 @@ struct lfs_cached_version {
 struct lfs_version_cache {
     struct lfs_cached_version *buckets[LFS_CACHE_BUCKETS];
     struct lfs_cached_version *newest, *oldest;
-    size_t bytes, bytes_max;
+    size_t bytes, bytes_max; /* of cached versions and of all blocks */
 };
 
 struct lfs_dataset {
@@ -37,6 +46,9 @@ struct lfs_dataset {
     struct lfs_version_cache cache;
     struct lfs_map logged; /* complaints made once */
 };
+
+/* Drop all versions; nobody may hold one any more. */
+void lfs_version_cache_free(struct lfs_version_cache *cache);
 
 /* Log a complaint once a data set and key. */
 void lfs_dataset_log_once(struct lfs_dataset *ds, const char *key, const char *message);

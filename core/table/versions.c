@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/file.h"
@@ -123,6 +124,19 @@ static void link_recent(struct lfs_version_cache *cache, struct lfs_cached_versi
     cache->newest = v;
 }
 
+/* Under the lock, like all that follows: nobody uses the version any more. */
+static void free_version(struct lfs_version_cache *cache, struct lfs_cached_version *v) {
+    for (size_t i = 0; i < v->n_blocks; i++) {
+        struct lfs_fragment_block *block = v->blocks[i];
+        if (--block->versions > 0)
+            continue;
+        cache->bytes -= block->bytes;
+        lfs_arena_free(block->arena);
+        free(block);
+    }
+    lfs_arena_free(v->arena);
+}
+
 static void drop_from_cache(struct lfs_version_cache *cache, struct lfs_cached_version *v) {
     struct lfs_cached_version **at = &cache->buckets[bucket_of(v->version.dir, v->version.ino)];
     while (*at != v)
@@ -131,7 +145,7 @@ static void drop_from_cache(struct lfs_version_cache *cache, struct lfs_cached_v
     unlink_recent(cache, v);
     cache->bytes -= v->bytes;
     if (--v->users == 0)
-        lfs_arena_free(v->arena);
+        free_version(cache, v);
 }
 
 static struct lfs_cached_version *find(struct lfs_dataset *ds, const char *dir, const struct stat *st) {
@@ -161,31 +175,102 @@ static void insert(struct lfs_dataset *ds, struct lfs_cached_version *v) {
     }
 }
 
-static errint_t read_version(struct lfs_dataset *ds, const char *dir, uint64_t number, int fd, const char *path,
-                             struct lfs_arena *arena, struct lfs_cached_version **out, struct lfs_error *err) {
-    LFS_AUTO_BUF bytes = {0};
-    struct stat st;
+/* --- reading: what a version shares with one that was read before is not read again --- */
+
+enum { LIKE_TRIES_MAX = 16 };
+
+static struct lfs_cached_version *find_like(struct lfs_dataset *ds, const struct lfs_buf *bytes) {
+    struct lfs_cached_version *v = ds->cache.newest;
+    for (size_t i = 0; v && i < LIKE_TRIES_MAX; i++, v = v->older)
+        if (v->n_blocks < LFS_BLOCKS_MAX && lfs_manifest_resembles(bytes->data, bytes->length, &v->version.manifest)) {
+            v->users++;
+            return v;
+        }
+    return NULL;
+}
+
+static errint_t decode(const struct lfs_buf *bytes, const struct lfs_cached_version *like, const char *path,
+                       struct lfs_cached_version *v, struct lfs_fragment_block *own, struct lfs_error *err) {
+    size_t n_shared = 0;
+    LFS_TRY(lfs_manifest_decode_like(bytes->data, bytes->length, like ? &like->version.manifest : NULL, v->arena,
+                                     own->arena, path, &v->version.manifest, &n_shared, err));
+    if (like && n_shared < like->version.manifest.message->n_fragments / 2) {
+        /* that would keep many records in memory for few */
+        return lfs_manifest_decode(bytes->data, bytes->length, own->arena, path, &v->version.manifest, err);
+    }
+    for (size_t i = 0; like && i < like->n_blocks; i++)
+        v->blocks[v->n_blocks++] = like->blocks[i];
+    return 0;
+}
+
+/* The file's bytes as a version that nobody else sees yet. The blocks of `like` are not counted as its yet either. */
+static errint_t make_version(struct lfs_dataset *ds, const char *dir, const struct lfs_buf *bytes, const char *path,
+                             const struct lfs_cached_version *like, struct lfs_arena *arena,
+                             struct lfs_fragment_block *own, struct lfs_cached_version **out, struct lfs_error *err) {
     struct lfs_cached_version *v = LFS_NEW(arena, struct lfs_cached_version);
     char *own_dir = lfs_strdup(arena, dir);
     if (!v || !own_dir)
         return lfs_fail_nomem(err);
-    LFS_TRY(lfs_read_fd(fd, path, LFS_MANIFEST_BYTES_MAX, &bytes, &st, err));
-    LFS_TRY(lfs_manifest_decode(bytes.data, bytes.length, arena, path, &v->version.manifest, err));
-    LFS_TRY(lfs_manifest_check_features(v->version.manifest.message, false, path, err));
-    if (v->version.manifest.message->version != number)
-        return lfs_fail(err, LFS_E_CORRUPT, "%s says that it is version %llu", path,
-                        (unsigned long long)v->version.manifest.message->version);
+    v->arena = arena;
     v->version.dataset = ds;
     v->version.dir = own_dir;
-    v->version.number = number;
+    LFS_TRY(decode(bytes, like, path, v, own, err));
+    LFS_TRY(lfs_manifest_check_features(v->version.manifest.message, false, path, err));
+    v->bytes = lfs_arena_size(arena);
+    own->bytes = lfs_arena_size(own->arena);
+    if (own->bytes > 0)
+        v->blocks[v->n_blocks++] = own;
+    v->users = 1;
+    *out = v;
+    return 0;
+}
+
+static errint_t check_number(const struct lfs_cached_version *v, uint64_t number, const char *path,
+                             struct lfs_error *err) {
+    if (v->version.manifest.message->version == number)
+        return 0;
+    return lfs_fail(err, LFS_E_CORRUPT, "%s says that it is version %llu", path,
+                    (unsigned long long)v->version.manifest.message->version);
+}
+
+static errint_t read_version(struct lfs_dataset *ds, const char *dir, uint64_t number, int fd, const char *path,
+                             struct lfs_cached_version **out, struct lfs_error *err) {
+    LFS_AUTO_BUF bytes = {0};
+    struct stat st;
+    LFS_TRY(lfs_read_fd(fd, path, LFS_MANIFEST_BYTES_MAX, &bytes, &st, err));
+    struct lfs_arena *arena = lfs_arena_new();
+    struct lfs_fragment_block *own = calloc(1, sizeof *own);
+    if (own)
+        own->arena = lfs_arena_new();
+    pthread_mutex_lock(&ds->lock);
+    struct lfs_cached_version *like = find_like(ds, &bytes), *v = NULL;
+    pthread_mutex_unlock(&ds->lock);
+    errint_t result = arena && own && own->arena ? make_version(ds, dir, &bytes, path, like, arena, own, &v, err)
+                                                 : lfs_fail_nomem(err);
+    if (result == 0)
+        result = check_number(v, number, path, err);
+    pthread_mutex_lock(&ds->lock);
+    for (size_t i = 0; result == 0 && i < v->n_blocks; i++)
+        v->blocks[i]->versions++;
+    if (result == 0)
+        ds->cache.bytes += own->bytes;
+    if (like && --like->users == 0)
+        free_version(&ds->cache, like);
+    pthread_mutex_unlock(&ds->lock);
+    if (own && (result < 0 || own->bytes == 0)) {
+        lfs_arena_free(own->arena);
+        free(own);
+    }
+    if (result < 0) {
+        lfs_arena_free(arena);
+        return result;
+    }
     snprintf(v->version.file_name, sizeof v->version.file_name, "%s", strrchr(path, '/') + 1);
+    v->version.number = number;
     v->version.file_size = st.st_size;
     v->version.mtime = st.st_mtim;
     v->version.dev = st.st_dev;
     v->version.ino = st.st_ino;
-    v->arena = arena;
-    v->bytes = lfs_arena_size(arena);
-    v->users = 1;
     *out = v;
     return 0;
 }
@@ -208,31 +293,22 @@ static int open_manifest(struct lfs_dataset *ds, const char *dir, uint64_t numbe
 
 errint_t lfs_dataset_version(struct lfs_dataset *ds, const char *dir, uint64_t number, struct lfs_version **out,
                              struct lfs_error *err) {
-    struct lfs_arena *arena = lfs_arena_new();
+    LFS_AUTO_ARENA *scratch = lfs_arena_new();
     struct stat st;
     char *path;
     *out = NULL;
-    if (!arena)
+    if (!scratch)
         return lfs_fail_nomem(err);
-    LFS_AUTO_FD fd = open_manifest(ds, dir, number, arena, &path, err);
-    errint_t result = fd < 0 ? fd : 0;
-    if (result == 0 && fstat(fd, &st) < 0)
-        result = lfs_fail_errno(err, errno, "cannot stat %s", path);
-    if (result < 0) {
-        lfs_arena_free(arena);
-        return result;
-    }
+    LFS_AUTO_FD fd = open_manifest(ds, dir, number, scratch, &path, err);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return lfs_fail_errno(err, errno, "cannot stat %s", path);
     pthread_mutex_lock(&ds->lock);
     struct lfs_cached_version *v = find(ds, dir, &st);
     pthread_mutex_unlock(&ds->lock);
-    if (v) {
-        lfs_arena_free(arena);
-    } else {
-        result = read_version(ds, dir, number, fd, path, arena, &v, err);
-        if (result < 0) {
-            lfs_arena_free(arena);
-            return result;
-        }
+    if (!v) {
+        LFS_TRY(read_version(ds, dir, number, fd, path, &v, err));
         pthread_mutex_lock(&ds->lock);
         insert(ds, v); /* another thread may have read it too: one of the two is dropped in time */
         pthread_mutex_unlock(&ds->lock);
@@ -247,8 +323,12 @@ void lfs_version_release(struct lfs_version *version) {
     struct lfs_cached_version *v = (struct lfs_cached_version *)version;
     struct lfs_dataset *ds = version->dataset;
     pthread_mutex_lock(&ds->lock);
-    bool last = --v->users == 0;
+    if (--v->users == 0)
+        free_version(&ds->cache, v);
     pthread_mutex_unlock(&ds->lock);
-    if (last)
-        lfs_arena_free(v->arena);
+}
+
+void lfs_version_cache_free(struct lfs_version_cache *cache) {
+    while (cache->newest)
+        drop_from_cache(cache, cache->newest);
 }

@@ -107,6 +107,15 @@ static errint_t stat_versions(struct lfs_views *views, const char *dir, struct s
 static struct timespec commit_time(struct lfs_views *views, const char *dir, uint64_t number, enum lfs_naming naming) {
     char name[LFS_MANIFEST_NAME_SIZE];
     struct lfs_rendered_info info;
+    struct lfs_version *version;
+    /* decoded, which a merge needs next, rather than rendered, which only a reader needs */
+    if (lfs_dataset_version(views->ds, dir, number, &version, NULL) == 0) {
+        const Lance__Table__Timestamp *t = version->manifest.message->timestamp;
+        bool good = t && (t->seconds || t->nanos) && t->nanos < 1000000000;
+        struct timespec time = good ? (struct timespec){t->seconds, t->nanos > 0 ? t->nanos : 0} : version->mtime;
+        lfs_version_release(version);
+        return time;
+    }
     lfs_manifest_name(naming, number, name);
     if (lfs_views_stat(views, dir, LFS_RENDER_MANIFEST, name, &info, NULL) < 0)
         return (struct timespec){0};

@@ -16,7 +16,7 @@ void lfs_buf_clear(struct lfs_buf *buf) {
     buf->failed = false;
 }
 
-static bool reserve(struct lfs_buf *buf, size_t more) {
+bool lfs_buf_reserve(struct lfs_buf *buf, size_t more) {
     size_t need, capacity;
     if (buf->failed || __builtin_add_overflow(buf->length, more, &need))
         return false;
@@ -35,7 +35,7 @@ static bool reserve(struct lfs_buf *buf, size_t more) {
 }
 
 uint8_t *lfs_buf_extend(struct lfs_buf *buf, size_t length) {
-    if (!reserve(buf, length)) {
+    if (!lfs_buf_reserve(buf, length)) {
         buf->failed = true;
         return NULL;
     }
@@ -60,7 +60,7 @@ void lfs_buf_printf(struct lfs_buf *buf, const char *format, ...) {
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (n < 0 || !reserve(buf, (size_t)n + 1)) { /* vsnprintf wants room for its NUL */
+    if (n < 0 || !lfs_buf_reserve(buf, (size_t)n + 1)) { /* vsnprintf wants room for its NUL */
         buf->failed = true;
     } else {
         vsnprintf((char *)buf->data + buf->length, (size_t)n + 1, format, again);

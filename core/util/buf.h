@@ -25,6 +25,8 @@ void lfs_buf_puts(struct lfs_buf *buf, const char *text);
 void lfs_buf_printf(struct lfs_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lfs_buf_u32le(struct lfs_buf *buf, uint32_t value);
 void lfs_buf_u64le(struct lfs_buf *buf, uint64_t value);
+/* Memory for `more` bytes, so that they come without another copy of all; the length stays. False when memory is short. */
+bool lfs_buf_reserve(struct lfs_buf *buf, size_t more);
 /* Room for `length` more bytes, whose start is returned; the length grows. NULL when memory is short. */
 uint8_t *lfs_buf_extend(struct lfs_buf *buf, size_t length);
 errint_t lfs_buf_check(const struct lfs_buf *buf, struct lfs_error *err);

@@ -28,8 +28,22 @@ static uint32_t *find_slot(const struct lfs_map *map, const char *key, uint64_t 
     }
 }
 
-static bool grow(struct lfs_map *map) {
-    size_t capacity = map->capacity ? map->capacity * 2 : 16;
+/* Names are long and often many: eight bytes at a time. */
+static uint64_t hash_key(const char *key) {
+    size_t length = strlen(key);
+    uint64_t h = length * 0x9E3779B97F4A7C15ULL, part;
+    for (; length >= sizeof part; key += sizeof part, length -= sizeof part) {
+        memcpy(&part, key, sizeof part);
+        h = (h ^ part) * 0xD6E8FEB86659FD93ULL;
+        h ^= h >> 32;
+    }
+    part = 0;
+    memcpy(&part, key, length);
+    h = (h ^ part) * 0xD6E8FEB86659FD93ULL;
+    return h ^ (h >> 32);
+}
+
+static bool grow_to(struct lfs_map *map, size_t capacity) {
     struct lfs_map_entry *entries = LFS_NEW_ARRAY(map->arena, struct lfs_map_entry, capacity);
     uint32_t *slots = LFS_NEW_ARRAY(map->arena, uint32_t, capacity * 2);
     if (!entries || !slots)
@@ -45,10 +59,19 @@ static bool grow(struct lfs_map *map) {
     return true;
 }
 
+static bool grow(struct lfs_map *map) { return grow_to(map, map->capacity ? map->capacity * 2 : 16); }
+
+bool lfs_map_reserve(struct lfs_map *map, size_t count) {
+    size_t capacity = 16;
+    while (capacity < count && capacity < SIZE_MAX / 4)
+        capacity *= 2;
+    return capacity <= map->capacity || grow_to(map, capacity);
+}
+
 bool lfs_map_put(struct lfs_map *map, const char *key, void *value) {
     if (map->count == map->capacity && !grow(map))
         return false;
-    uint64_t hash = lfs_hash(key, strlen(key), 0);
+    uint64_t hash = hash_key(key);
     uint32_t *slot = find_slot(map, key, hash);
     if (*slot) {
         map->entries[*slot - 1].value = value;
@@ -59,9 +82,12 @@ bool lfs_map_put(struct lfs_map *map, const char *key, void *value) {
     return true;
 }
 
+struct lfs_map_entry *lfs_map_find(const struct lfs_map *map, const char *key) {
+    uint32_t slot = map->n_slots ? *find_slot(map, key, hash_key(key)) : 0;
+    return slot ? &map->entries[slot - 1] : NULL;
+}
+
 void *lfs_map_get(const struct lfs_map *map, const char *key) {
-    if (!map->n_slots)
-        return NULL;
-    uint32_t slot = *find_slot(map, key, lfs_hash(key, strlen(key), 0));
-    return slot ? map->entries[slot - 1].value : NULL;
+    const struct lfs_map_entry *e = lfs_map_find(map, key);
+    return e ? e->value : NULL;
 }

@@ -26,8 +26,12 @@ struct lfs_map {
 uint64_t lfs_hash(const void *bytes, size_t length, uint64_t seed);
 
 void lfs_map_init(struct lfs_map *map, struct lfs_arena *arena);
+/* Room for `count` keys without growing. False when memory is short. */
+bool lfs_map_reserve(struct lfs_map *map, size_t count);
 /* False when memory is short. An existing key's value is replaced. */
 bool lfs_map_put(struct lfs_map *map, const char *key, void *value);
+/* The entry of a key, or NULL; its value may be set. Good until the next put. */
+struct lfs_map_entry *lfs_map_find(const struct lfs_map *map, const char *key);
 void *lfs_map_get(const struct lfs_map *map, const char *key); /* NULL when absent */
 
 #endif

@@ -2,7 +2,7 @@
 // A library for LD_PRELOAD that kills the process (SIGKILL, as a power cut would) just before its n-th call that changes
 // the file system. Counting begins when the file LANCEFS_STOP_ARMED exists and starts anew whenever it is made anew; the
 // file's first line is n. 0 counts without killing. Each call adds a line to LANCEFS_STOP_COUNT: its number, its name and
-// the file that it is about.
+// the file that it is about. Meanwhile each call that opens a file adds a line to LANCEFS_STOP_OPENS, if that is set.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,14 +23,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ino_t armed_by;
 static long count;
 
-// Raw system calls below: the library must not see its own.
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define raw(...) NEXT(syscall)(__VA_ARGS__) // the library must not see its own calls
+
 static long read_limit(const char *path) {
     char text[32] = {0};
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    int fd = (int)raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    long n = syscall(SYS_read, fd, text, sizeof text - 1);
-    syscall(SYS_close, fd);
+    long n = raw(SYS_read, fd, text, sizeof text - 1);
+    raw(SYS_close, fd);
     return n > 0 ? atol(text) : 0;
 }
 
@@ -38,22 +40,25 @@ static long read_limit(const char *path) {
 static void name_of(int fd, char *to, size_t size) {
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    long n = syscall(SYS_readlinkat, AT_FDCWD, link, to, size - 1);
+    long n = raw(SYS_readlinkat, AT_FDCWD, link, to, size - 1);
     to[n > 0 ? n : 0] = 0;
 }
 
-static void write_count(const char *call, int dir, const char *name) {
-    const char *path = getenv("LANCEFS_STOP_COUNT");
+// "COUNT CALL FILE", or "CALL FILE" for a count below 0, to the file that the environment names.
+static void write_line(const char *variable, long number, const char *call, int dir, const char *name) {
+    const char *path = getenv(variable);
     if (!path)
         return;
-    char text[1200], in[512];
+    char text[1200], in[512], which[24] = "";
     name_of(dir, in, sizeof in);
-    int n = snprintf(text, sizeof text, "%ld %s %s%s%.512s\n", count, call, in, *in && *name ? "/" : "", name);
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (number >= 0)
+        snprintf(which, sizeof which, "%ld ", number);
+    int n = snprintf(text, sizeof text, "%s%s %s%s%.512s\n", which, call, in, *in && *name ? "/" : "", name);
+    int fd = (int)raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
-    syscall(SYS_write, fd, text, (size_t)n);
-    syscall(SYS_close, fd);
+    raw(SYS_write, fd, text, (size_t)n);
+    raw(SYS_close, fd);
 }
 
 // `name` in the directory `dir`, or "" for the file `dir` itself.
@@ -68,13 +73,19 @@ static void before(const char *call, int dir, const char *name) {
         count = 0;
     }
     count++;
-    write_count(call, dir, name);
+    write_line("LANCEFS_STOP_COUNT", count, call, dir, name);
     if (count == read_limit(path))
-        syscall(SYS_kill, getpid(), SIGKILL);
+        raw(SYS_kill, getpid(), SIGKILL);
     pthread_mutex_unlock(&lock);
 }
 
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+static void opens(const char *call, int dir, const char *name) {
+    const char *path = getenv("LANCEFS_STOP_ARMED");
+    struct stat st;
+    if (path && !stat(path, &st))
+        write_line("LANCEFS_STOP_OPENS", -1, call, dir, name);
+}
+
 #define WRAP(name, dir, file, params, ...)                                                                             \
     int name params {                                                                                                  \
         before(#name, dir, file);                                                                                      \
@@ -93,6 +104,7 @@ WRAP(mkdir, AT_FDCWD, a, (const char *a, mode_t m), a, m)
 WRAP(mkdirat, d, a, (int d, const char *a, mode_t m), d, a, m)
 WRAP(fsync, fd, "", (int fd), fd)
 WRAP(fdatasync, fd, "", (int fd), fd)
+WRAP(syncfs, fd, "", (int fd), fd)
 WRAP(ftruncate, fd, "", (int fd, off_t n), fd, n)
 WRAP(ftruncate64, fd, "", (int fd, off64_t n), fd, n)
 
@@ -137,6 +149,7 @@ static mode_t mode_of(int flags, va_list args) {
         va_end(args);                                                                                                  \
         if (flags & O_CREAT)                                                                                           \
             before(#name, AT_FDCWD, path);                                                                             \
+        opens(#name, AT_FDCWD, path);                                                                                  \
         return NEXT(name)(path, flags, mode);                                                                          \
     }
 #define WRAP_OPENAT(name)                                                                                              \
@@ -147,9 +160,25 @@ static mode_t mode_of(int flags, va_list args) {
         va_end(args);                                                                                                  \
         if (flags & O_CREAT)                                                                                           \
             before(#name, dir, path);                                                                                  \
+        opens(#name, dir, path);                                                                                       \
         return NEXT(name)(dir, path, flags, mode);                                                                     \
     }
 WRAP_OPEN(open)
 WRAP_OPEN(open64)
 WRAP_OPENAT(openat)
 WRAP_OPENAT(openat64)
+
+// Calls that the C library has no function for.
+long syscall(long number, ...) {
+    long a[6];
+    va_list args;
+    va_start(args, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(args, long);
+    va_end(args);
+    if (number == SYS_openat2)
+        opens("openat2", (int)a[0], (const char *)a[1]);
+    else if (number == SYS_renameat2)
+        before("renameat2", (int)a[2], (const char *)a[3]);
+    return raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}

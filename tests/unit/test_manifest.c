@@ -433,6 +433,104 @@ static void entries_are_found_by_key(void **state) {
     assert_null(lfs_entries_get(NULL, 0, "k"));
 }
 
+/* --- fragments as they are stored, and shared between versions --- */
+
+static void stored_fragments_are_as_packed_ones(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(test_engines) * COUNT(all_files); i++) {
+        struct loaded l = load(test_engines[i % COUNT(test_engines)], all_files[i / COUNT(test_engines)]);
+        struct lfs_error err;
+        LFS_AUTO_BUF stored = {0}, packed = {0};
+        assert_non_null(l.manifest.fragment_bytes);
+        assert_ok(lfs_manifest_encode(&l.manifest, &stored, &err), err);
+        l.manifest.fragment_bytes = NULL;
+        assert_ok(lfs_manifest_encode(&l.manifest, &packed, &err), err);
+        assert_int_equal(stored.length, packed.length);
+        assert_memory_equal(stored.data, packed.data, packed.length);
+        unload(&l);
+    }
+}
+
+/* The file of a manifest like that of `l`, with these fragments. */
+static void encode_with(const struct loaded *l, LanceFragment **fragments, size_t n, struct lfs_buf *out) {
+    LanceManifest message = *l->manifest.message;
+    struct lfs_manifest m = {.message = &message};
+    struct lfs_error err;
+    message.fragments = fragments;
+    message.n_fragments = n;
+    assert_ok(lfs_manifest_encode(&m, out, &err), err);
+}
+
+static size_t decode_beside(const struct loaded *l, const struct lfs_buf *file, struct lfs_manifest *out) {
+    struct lfs_error err;
+    size_t n_shared;
+    assert_ok(lfs_manifest_decode_like(file->data, file->length, &l->manifest, l->arena, l->arena, "x", out, &n_shared,
+                                       &err),
+              err);
+    return n_shared;
+}
+
+static void equal_fragments_are_shared(void **state) {
+    (void)state;
+    struct loaded l = load("lance12", "append.manifest");
+    LanceFragment **old = l.manifest.message->fragments, changed = *old[1], added = *old[2];
+    struct lfs_manifest m;
+    changed.physical_rows = 11;
+    added.id = 3;
+    LanceFragment *lists[][4] = {
+        {old[0], old[1], old[2], &added}, {old[1], old[2]}, {old[0], old[2]}, {old[0], &changed, old[2], &added}, {&changed}};
+    static const size_t count[] = {4, 2, 2, 4, 1}, shared[] = {3, 2, 2, 2, 0};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        LFS_AUTO_BUF file = {0};
+        encode_with(&l, lists[i], count[i], &file);
+        assert_int_equal(decode_beside(&l, &file, &m), shared[i]);
+        assert_int_equal(m.message->n_fragments, count[i]);
+        assert_int_equal(lfs_manifest_resembles(file.data, file.length, &l.manifest), lists[i][0] == old[0]);
+        for (size_t k = 0; k < count[i]; k++) {
+            bool is_old = lists[i][k] != &changed && lists[i][k] != &added;
+            assert_int_equal(m.message->fragments[k] == lists[i][k], is_old);
+            assert_int_equal(m.message->fragments[k]->id, lists[i][k]->id);
+            assert_int_equal(m.message->fragments[k]->physical_rows, lists[i][k]->physical_rows);
+            assert_ptr_equal(m.fragment_bytes[k].record, m.message->fragments[k]);
+        }
+    }
+    unload(&l);
+}
+
+/* A record that is kept is copied byte by byte: what this program does not know of it stays. */
+static void kept_fragments_keep_what_is_unknown(void **state) {
+    (void)state;
+    struct loaded l = load("lance12", "append.manifest");
+    uint8_t text[] = "\006future"; /* length-delimited, field 900 */
+    ProtobufCMessageUnknownField unknown = {900, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, sizeof text - 1, text};
+    LanceFragment **old = l.manifest.message->fragments, strange = *old[1];
+    struct lfs_manifest from, again;
+    struct lfs_error err;
+    LFS_AUTO_BUF file = {0}, next = {0};
+    strange.base.n_unknown_fields = 1;
+    strange.base.unknown_fields = &unknown;
+    encode_with(&l, (LanceFragment *[]){old[0], &strange, old[2]}, 3, &file);
+    assert_int_equal(decode_beside(&l, &file, &from), 2);
+
+    LanceManifest message = *from.message;
+    LanceFragment other = *from.message->fragments[2];
+    struct lfs_manifest made = {.message = &message};
+    other.physical_rows = 6;
+    message.fragments = (LanceFragment *[]){from.message->fragments[1], &other};
+    message.n_fragments = 2;
+    assert_ok(lfs_manifest_keep_bytes(&made, &from, l.arena, &err), err);
+    assert_ptr_equal(made.fragment_bytes[0].data, from.fragment_bytes[1].data);
+    assert_null(made.fragment_bytes[1].data);
+    assert_ok(lfs_manifest_encode(&made, &next, &err), err);
+    assert_ok(lfs_manifest_decode(next.data, next.length, l.arena, "x", &again, &err), err);
+    assert_int_equal(again.message->n_fragments, 2);
+    assert_int_equal(again.fragment_bytes[0].length, from.fragment_bytes[1].length);
+    assert_memory_equal(again.fragment_bytes[0].data, from.fragment_bytes[1].data, from.fragment_bytes[1].length);
+    assert_int_equal(again.message->fragments[0]->base.n_unknown_fields, 1);
+    assert_int_equal(again.message->fragments[1]->physical_rows, 6);
+    unload(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stock_manifests),
@@ -447,6 +545,9 @@ int main(void) {
         cmocka_unit_test(features_are_those_of_stock),
         cmocka_unit_test(the_last_base_path_of_an_id_wins),
         cmocka_unit_test(entries_are_found_by_key),
+        cmocka_unit_test(stored_fragments_are_as_packed_ones),
+        cmocka_unit_test(equal_fragments_are_shared),
+        cmocka_unit_test(kept_fragments_keep_what_is_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
