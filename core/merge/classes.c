@@ -93,6 +93,43 @@ static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_
     return 0;
 }
 
+/* The commit that made the fragment; what a merge brought comes before the merge's own step. NULL when none at hand did. */
+static const struct lfs_step *made_by(const struct lfs_history *history, const char *path) {
+    for (size_t i = 0; i < history->count; i++) {
+        const struct lfs_step *step = &history->steps[i];
+        if (lfs_match_find(step->after->manifest.message, path) &&
+            !(step->before && lfs_match_find(step->before->manifest.message, path)))
+            return step;
+    }
+    return NULL;
+}
+
+/*
+ * Rows of the base that a side lacks since it does not hold what made their fragment: it goes back to before that, or it
+ * never came to it (the base of a pick is a state of another branch). Appended rows are gone, as if deleted. Rows that an
+ * update or a compaction made are there all the same, as they were before.
+ */
+static errint_t classify_unmade(const struct lfs_history *history, const char *path, const roaring_bitmap_t *rows,
+                                struct lfs_row_classes *out, struct lfs_error *err) {
+    const struct lfs_step *step = made_by(history, path);
+    enum kind kind = step ? transaction_kind(step->after->manifest.transaction) : KIND_UPDATE;
+    if (!step) {
+        out->unknown = true;
+    } else if (kind == KIND_NOTHING) {
+        roaring_bitmap_or_inplace(out->deleted, rows);
+    } else if (kind == KIND_REWRITE) {
+        roaring_bitmap_or_inplace(out->rewritten, rows);
+        out->unmade = true;
+    } else if (kind == KIND_REPLACE) {
+        out->replaced = true;
+    } else {
+        roaring_bitmap_t *updated = roaring_bitmap_copy(rows);
+        out->by_merge |= step->is_merge;
+        return updated ? add_update(out, NULL, &updated, err) : lfs_fail_nomem(err);
+    }
+    return 0;
+}
+
 /* Did that side never hold the fragment? (A pick's base is a state of another branch.) Then it did nothing to its rows. */
 static bool never_held(const struct lfs_history *history, const struct lfs_version *tip, const char *path) {
     if (!history->complete || lfs_match_find(tip->manifest.message, path))
@@ -124,22 +161,27 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
     if (!seen || !out->deleted || !out->rewritten)
         return lfs_fail_nomem(err);
     LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
+    if (history->backward)
+        return classify_unmade(history, q->path, q->rows, out, err);
     for (size_t i = 0; i < history->count; i++)
         LFS_TRY(take_step(input, &history->steps[i], q, seen, out, err));
     if (q->moved)
         settle_late_rows(history, out);
     if (roaring_bitmap_is_subset(q->rows, seen))
         return 0;
-    /* Rows that no transaction at hand explains: on a side without new fragments they can only have been deleted. */
+    AUTO_BITMAP *rest = roaring_bitmap_andnot(q->rows, seen);
     const struct lfs_version *tip = side == LFS_OURS ? input->ours : input->theirs;
-    if (has_new_fragments(input->base, tip) && !never_held(history, tip, q->path)) {
-        out->unknown = true;
-    } else {
-        AUTO_BITMAP *rest = roaring_bitmap_andnot(q->rows, seen);
-        if (!rest)
-            return lfs_fail_nomem(err);
-        roaring_bitmap_or_inplace(out->deleted, rest);
+    if (!rest)
+        return lfs_fail_nomem(err);
+    if (never_held(history, tip, q->path)) {
+        LFS_TRY(input->reader->history(input->reader->context, LFS_BASE, &history, err));
+        return classify_unmade(history, q->path, rest, out, err);
     }
+    /* Rows that no transaction at hand explains: on a side without new fragments they can only have been deleted. */
+    if (has_new_fragments(input->base, tip))
+        out->unknown = true;
+    else
+        roaring_bitmap_or_inplace(out->deleted, rest);
     return 0;
 }
 
@@ -167,7 +209,7 @@ errint_t lfs_side_was_replaced(const struct lfs_merge_input *input, enum lfs_sid
     const struct lfs_history *history;
     *out = false;
     LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
-    for (size_t i = 0; i < history->count; i++)
+    for (size_t i = 0; i < history->count && !history->backward; i++) /* taken back, it is settled row by row */
         *out |= transaction_kind(history->steps[i].after->manifest.transaction) == KIND_REPLACE;
     return 0;
 }

@@ -60,6 +60,15 @@ static const struct lfs_plan_fragment *find_fragment(const struct lfs_plan *plan
 }
 
 /* What became of one fragment of ours. */
+errint_t lfs_plan_cut_indexes(struct lfs_plan *plan, const LanceManifest *ours, uint64_t id, struct lfs_error *err) {
+    for (size_t i = 0; i < ours->n_fields; i++) {
+        struct lfs_index_cut cut = {ours->fields[i]->id, id};
+        if (!lfs_list_add(&plan->index_cuts, plan->arena, lfs_memdup(plan->arena, &cut, sizeof cut)))
+            return lfs_fail_nomem(err);
+    }
+    return 0;
+}
+
 static void count_ours(struct lfs_plan *plan, const LanceFragment *f, struct lfs_plan_fragment *now) {
     uint64_t before = live(f->physical_rows, f->deletion_file ? f->deletion_file->num_deleted_rows : 0);
     if (!now) {

@@ -77,6 +77,7 @@ struct lfs_plan {
     uint64_t *removed_ids; /* ours' fragments that the result has no more */
     size_t n_removed;
     bool fragments_changed, schema_changed, maps_changed;
+    bool rows_return; /* rows live again where ours had them deleted: no plain delete, whatever else goes */
     uint32_t max_fragment_id;
     bool has_max_fragment_id;
     uint64_t next_row_id;
@@ -103,6 +104,10 @@ struct lfs_plan {
 LanceFragment *lfs_plan_record(const struct lfs_plan_fragment *fragment, struct lfs_arena *arena);
 
 bool lfs_list_add(struct lfs_list *list, struct lfs_arena *arena, void *item); /* false: out of memory */
+
+/* Fragment `id` of the result leaves the coverage of every index of `ours`: rows live there again that an index may have
+ * been built without. */
+errint_t lfs_plan_cut_indexes(struct lfs_plan *plan, const LanceManifest *ours, uint64_t id, struct lfs_error *err);
 
 /* Counts what `plan` adds to, takes from and changes in the fragments and rows of `ours`, and fills removed_ids; marks the
  * fragments that ours has not (by id) as new. */

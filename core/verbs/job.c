@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "merge/match.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 #include "util/log.h"
@@ -143,6 +144,23 @@ static errint_t take_back(struct lfs_job *job, struct lfs_merge_input *input, bo
     return lfs_job_add_virtual(job, v, err);
 }
 
+/* Rows that an update had taken away live again: no index of the target need know them. */
+static errint_t note_returned(struct lfs_job *job, struct lfs_error *err) {
+    const LanceManifest *ours = job->target.version->manifest.message;
+    for (size_t i = 0; i < job->plan.n_fragments; i++) {
+        const struct lfs_plan_fragment *f = &job->plan.fragments[i];
+        for (size_t k = 0; k < ours->n_fragments; k++) {
+            const LanceFragment *real = ours->fragments[k];
+            if (real->id != f->id || !real->deletion_file ||
+                (f->deletion == LFS_DELETION_KEPT && lfs_match_same_deletions(f->record, real)))
+                continue;
+            job->plan.rows_return = true;
+            LFS_TRY(lfs_plan_cut_indexes(&job->plan, ours, f->id, err));
+        }
+    }
+    return 0;
+}
+
 static errint_t note_escalation(struct lfs_job *job, struct lfs_error *err) {
     const struct lfs_policy *policy = &job->context->command->policy;
     char *note = lfs_sprintf(job->arena, "escalated: %zu updates of %s were taken back as whole commits, where they clashed",
@@ -157,6 +175,8 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
                         job->target.branch.name, job->source.branch.name);
     LFS_TRY(lfs_reader_init(&job->reader, &job->context->lines, &job->target, &job->source, &job->target_vector,
                             &job->base.vector, err));
+    if (!job->base_is_virtual && strcmp(job->base.line, job->source.branch.uuid) == 0)
+        LFS_TRY(lfs_reader_on_their_line(&job->reader, job->base.version->number, job->backward, &job->before, err));
     job->reader.virtual_versions = job->virtual_versions;
     job->reader.n_virtual = job->n_virtual;
     struct lfs_merge_input input = {
@@ -164,6 +184,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .ours = job->target.version,
         .theirs = job->source.version,
         .ours_is_base = job->ours_is_base,
+        .base_not_held = !lfs_vector_within(&job->base.vector, &job->target_vector),
         .base_is_ours = !job->base_is_virtual && comes_from(&job->target.branch, &job->base),
         .base_is_theirs = !job->base_is_virtual && comes_from(&job->source.branch, &job->base),
         .ours_name = job->target.branch.name,
@@ -182,6 +203,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     if (!job->taken_back.count || job->plan.n_conflicts || job->plan.refusal)
         return 0;
     LFS_TRY(note_escalation(job, err));
+    LFS_TRY(note_returned(job, err));
     return lfs_plan_count(&job->plan, job->target.version->manifest.message, err);
 }
 

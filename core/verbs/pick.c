@@ -46,8 +46,20 @@ static errint_t note_first(struct lfs_job *job, const struct range *r, struct lf
     return first && first->value ? 0 : lfs_fail_nomem(err);
 }
 
+/* Without the commits at either end that the target holds: what it did to them since stays as it is. One in between can
+ * not be left out of a single version; its files are known again. */
+static struct range not_held(const struct lfs_job *job, const struct range *whole) {
+    struct range r = *whole;
+    while (r.first < r.last && is_held(job, &r, r.first))
+        r.first++;
+    while (r.last > r.first && is_held(job, &r, r.last))
+        r.last--;
+    return r;
+}
+
 static int prepare(struct lfs_job *job, struct lfs_error *err) {
-    const struct range *r = job->argument;
+    struct range range = not_held(job, job->argument);
+    const struct range *r = &range;
     bool all_held = true;
     job->source.branch = r->branch;
     LFS_TRY(lfs_lines_version(&job->context->lines, r->branch.uuid, r->last, &job->source.version, err));

@@ -2,6 +2,7 @@
 // A commit of Lance's UpdateConfig operation on a branch directory, as other bindings of Lance make it (the one for Node
 // cannot): keys of the config, the table metadata and the schema metadata. A value of null removes its key.
 //   configure(dir, { config: { a: "1" }, table: { b: null }, schema: { c: "2" } })
+//   maps(dir)      the newest version's maps, in the same shape
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
@@ -37,14 +38,28 @@ function prefixed(bytes) {
 const nameFor = (version, like) =>
   like.length === 29 ? `${(1n << 64n) - 1n - BigInt(version)}.manifest` : `${version}.manifest`;
 
-export function configure(dir, changes) {
+// The newest manifest: its file's bytes, where its message begins, and its fields.
+function newest(dir) {
   const last = manifests(dir).at(-1),
     bytes = fs.readFileSync(path.join(dir, "_versions", last.name)),
-    at = Number(bytes.readBigUInt64LE(bytes.length - FOOTER)),
+    at = Number(bytes.readBigUInt64LE(bytes.length - FOOTER));
+  return { last, bytes, at, manifest: parse(bytes.subarray(at + 4, bytes.length - FOOTER)) };
+}
+
+export function maps(dir) {
+  const { manifest } = newest(dir);
+  const text = (bytes) => (bytes === undefined ? "" : Buffer.from(bytes).toString());
+  const pair = (bytes) => [1, 2].map((field) => text(parse(bytes).find(([f]) => f === field)?.[2]));
+  const all = (field) => Object.fromEntries(manifest.filter(([f]) => f === field).map(([, , bytes]) => pair(bytes)));
+  return Object.fromEntries(Object.entries(MAPS).map(([map, [field]]) => [map, all(field)]));
+}
+
+export function configure(dir, changes) {
+  const { last, bytes, at, ...found } = newest(dir),
     version = last.version + 1,
     uuid = randomUUID(),
     file = `${last.version}-${uuid}.txn`;
-  let manifest = parse(bytes.subarray(at + 4, bytes.length - FOOTER));
+  let manifest = found.manifest;
   const updates = Object.entries(changes).map(([map, values]) => [
     MAPS[map][1],
     message(...Object.entries(values).map((e) => [1, entry(e)])),

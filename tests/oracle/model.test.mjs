@@ -3,7 +3,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { Model } from "./model.mjs";
-import { COLUMNS, newRow } from "./steps.mjs";
+import { COLUMNS, newRow } from "./stock.mjs";
 
 const rows = (...toks) => new Map(toks.map((t, i) => [t, newRow(i, t)]));
 const fresh = () => {
@@ -19,10 +19,10 @@ const without = (m, branch, tok, how) => {
 };
 const add = (m, branch, tok) =>
   m.commit(branch, m.tip(branch).number + 1, "append", { rows: new Map([...m.tip(branch).rows, ...rows(tok)]) });
-const predict = (m, target, source) => m.predict(m.tip(target), m.tip(source));
+const predict = (m, target, source) => m.merge(m.tip(target), m.tip(source));
 const merge = (m, target, source) => {
   const p = predict(m, target, source);
-  m.merged(target, m.tip(source), p, p.rows, m.tip(target).number + 1, {});
+  m.written(target, "merge", p, p.rows, m.tip(target).number + 1, {});
   return [...p.rows.keys()].sort().join(" ");
 };
 
@@ -87,10 +87,10 @@ test("merged crosswise: two bases, and what they merge to is the base", () => {
   add(m, "main", "x");
   without(m, "dev", "a", "delete");
   const [ours, theirs] = [m.tip("main"), m.tip("dev")];
-  const there = m.predict(theirs, ours),
-    here = m.predict(ours, theirs);
-  m.merged("main", theirs, here, here.rows, 3, {});
-  m.merged("dev", ours, there, there.rows, 3, {});
+  const there = m.merge(theirs, ours),
+    here = m.merge(ours, theirs);
+  m.written("main", "merge", here, here.rows, 3, {});
+  m.written("dev", "merge", there, there.rows, 3, {});
   add(m, "dev", "y");
   const p = predict(m, "main", "dev");
   assert.equal(p.base.count, 2);
