@@ -106,3 +106,85 @@ test("a restore takes back what was merged, and it can be merged again", () => {
   m.commit("main", 3, "replace", { rows: old, carried });
   assert.equal(merge(m, "main", "dev"), "a b c x");
 });
+
+// --- picks, reverts, undos ---
+
+const line = (m, name) => m.branches.get(name);
+const tokens = (rows) => [...rows.keys()].sort().join(" ");
+
+test("a pick brings one commit, once; one that stands on what the target has not is a conflict", () => {
+  const m = fresh();
+  add(m, "dev", "x"); // 2
+  without(m, "dev", "a", "update"); // 3
+  without(m, "dev", "a.dev", "update"); // 4
+  const p = m.pick(m.tip("main"), line(m, "dev"), 3, 3);
+  assert.equal(tokens(p.rows), "a.dev b c");
+  m.written("main", "pick", p, p.rows, 2, {});
+  assert.equal(m.pick(m.tip("main"), line(m, "dev"), 3, 3).result, "up-to-date");
+  assert.deepEqual([...m.tip("main").picked], ["dev#1:3"]);
+  assert.equal(m.pick(fresh().tip("main"), line(m, "dev"), 4, 4).result, "conflict");
+  const merged = predict(m, "main", "dev");
+  assert.equal(tokens(merged.rows), "a.dev.dev b c x");
+});
+
+test("of a range, commits at its ends that are held are left out", () => {
+  const m = fresh();
+  add(m, "dev", "x"); // 2
+  merge(m, "main", "dev");
+  without(m, "dev", "x", "delete"); // 3
+  const p = m.pick(m.tip("main"), line(m, "dev"), 2, 3);
+  assert.equal(p.base.number, 2);
+  assert.equal(tokens(p.rows), "a b c");
+});
+
+test("a revert takes one commit back; where its row went on since, it is a conflict", () => {
+  const m = fresh();
+  without(m, "main", "a", "update"); // 2
+  add(m, "main", "x"); // 3
+  assert.equal(tokens(m.revert(m.tip("main"), 2).rows), "a b c x");
+  without(m, "main", "a.main", "delete"); // 4: bringing a back would undo this one too
+  assert.deepEqual(m.revert(m.tip("main"), 2).sure, ["a.main"]);
+  assert.equal(tokens(m.revert(m.tip("main"), 3).rows), "b c");
+});
+
+test("an undo moves common ground back, its own revert moves it forward", () => {
+  const m = fresh();
+  add(m, "dev", "x");
+  merge(m, "main", "dev"); // 2
+  m.fork("exp", m.tip("main"), "exp#1");
+  const undo = m.undo(m.tip("main"));
+  assert.equal(tokens(undo.rows), "a b c");
+  m.written("main", "undo", undo, undo.rows, 3, {});
+  assert.equal(m.undo(m.tip("main")).errno, "ENOENT");
+  assert.equal(tokens(predict(m, "main", "exp").rows), "a b c x");
+  const again = m.revert(m.tip("main"), 3);
+  assert.equal(again.carried.get("dev#1"), 2);
+  assert.equal(tokens(again.rows), "a b c x");
+});
+
+// --- strategies and keys ---
+
+test("by strategy: the winner's row stands, or the loser's update goes as a whole", () => {
+  const m = fresh();
+  const both = new Map([...m.tip("main").rows].filter(([tok]) => tok === "c"));
+  for (const tok of ["a", "b"]) both.set(`${tok}.main`, { ...newRow(9, `${tok}.main`), from: tok });
+  m.commit("main", 2, "update", { rows: both });
+  without(m, "dev", "a", "delete");
+  const settled = (rows) => m.merge(m.tip("main"), m.tip("dev"), { rows }).settled;
+  assert.equal(tokens(settled("dest-wins").rows), "a.main b.main c");
+  assert.equal(settled("dest-wins").escalated, false);
+  assert.equal(tokens(settled("source-wins").rows), "b c");
+  assert.equal(settled("source-wins").escalated, true);
+  without(m, "main", "b.main", "delete"); // what is to be taken back was changed later
+  assert.equal(settled("source-wins").stuck, true);
+});
+
+test("keys of the maps go by the table", () => {
+  const m = fresh();
+  m.commit("main", 2, "configure", { maps: new Map([["config key a", "1"], ["config key b", "1"]]) });
+  m.commit("dev", 2, "configure", { maps: new Map([["config key a", "2"], ["schema metadata key c", "1"]]) });
+  assert.deepEqual(predict(m, "main", "dev").units, ["config key a"]);
+  const p = m.merge(m.tip("main"), m.tip("dev"), { config: "source-wins" });
+  assert.deepEqual(p.units, []);
+  assert.deepEqual([...p.maps].sort(), [["config key a", "2"], ["config key b", "1"], ["schema metadata key c", "1"]]);
+});
