@@ -17,6 +17,9 @@ struct lfs_build {
  * manifest that is ready to be encoded, its transaction and index section included. */
 errint_t lfs_build_manifest(const struct lfs_build *build, struct lfs_manifest *out, struct lfs_error *err);
 
+/* The merged keys of others, the tip's lancefs.* keys, and the lineage of the result, in a manifest of that plan. */
+errint_t lfs_build_table_metadata(const struct lfs_build *build, LanceManifest *next, struct lfs_error *err);
+
 /* The narrowest Lance operation that says what the plan does (merge-semantics section 8). `next` is the new manifest. */
 errint_t lfs_build_transaction(const struct lfs_build *build, const struct lfs_manifest *next, LanceTransaction **out,
                                struct lfs_error *err);

@@ -243,11 +243,10 @@ static errint_t string_entry(struct lfs_arena *arena, const char *key, const cha
     return e->key && e->value ? 0 : lfs_fail_nomem(err);
 }
 
-/* The merged keys of others, ours' lancefs.* keys, and the joined vector. */
-static errint_t build_table_metadata(const struct lfs_build *b, LanceManifest *m, struct lfs_error *err) {
+errint_t lfs_build_table_metadata(const struct lfs_build *b, LanceManifest *m, struct lfs_error *err) {
     const struct lfs_plan *plan = b->request->plan;
     const LanceManifest *ours = b->request->target_tip->manifest.message;
-    LanceStringEntry **list = LFS_NEW_ARRAY(b->arena, LanceStringEntry *, plan->n_table_metadata + ours->n_table_metadata + 2);
+    LanceStringEntry **list = LFS_NEW_ARRAY(b->arena, LanceStringEntry *, plan->n_table_metadata + ours->n_table_metadata + 3);
     LFS_AUTO_BUF vector = {0};
     size_t n = 0;
     lfs_vector_print(b->request->vector, &vector);
@@ -260,11 +259,14 @@ static errint_t build_table_metadata(const struct lfs_build *b, LanceManifest *m
     for (size_t i = 0; i < ours->n_table_metadata; i++) {
         const char *key = ours->table_metadata[i]->key;
         if (key && strncmp(key, LFS_KEY_PREFIX, strlen(LFS_KEY_PREFIX)) == 0 && strcmp(key, LFS_KEY_VECTOR) &&
-            !(b->request->picked && strcmp(key, LFS_KEY_PICKED) == 0))
+            !(b->request->picked && strcmp(key, LFS_KEY_PICKED) == 0) &&
+            !(b->request->partial && strcmp(key, LFS_KEY_PARTIAL) == 0))
             list[n++] = ours->table_metadata[i];
     }
     if (b->request->picked)
         LFS_TRY(string_entry(b->arena, LFS_KEY_PICKED, b->request->picked, &list[n++], err));
+    if (b->request->partial)
+        LFS_TRY(string_entry(b->arena, LFS_KEY_PARTIAL, b->request->partial, &list[n++], err));
     LFS_TRY(string_entry(b->arena, LFS_KEY_VECTOR, (const char *)vector.data, &list[n++], err));
     m->table_metadata = list;
     m->n_table_metadata = n;
@@ -309,7 +311,7 @@ errint_t lfs_build_manifest(const struct lfs_build *b, struct lfs_manifest *out,
     m->n_schema_metadata = plan->n_schema_metadata;
     *out = (struct lfs_manifest){.message = m};
     LFS_TRY(build_fragments(b, m, err));
-    LFS_TRY(build_table_metadata(b, m, err));
+    LFS_TRY(lfs_build_table_metadata(b, m, err));
     if (plan->take_their_indices && plan->outcome != LFS_OUTCOME_EMPTY)
         LFS_TRY(carry_indices(b, &out->indices, err));
     else

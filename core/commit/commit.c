@@ -117,3 +117,16 @@ errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_co
     lfs_placer_look_again(&a.placer);
     return 0;
 }
+
+errint_t lfs_commit_foresee(const struct lfs_commit_request *request, struct lfs_arena *arena,
+                            struct lfs_manifest *next, struct lfs_error *err) {
+    char *text = lfs_alloc(arena, UUID_STR_LEN);
+    struct lfs_build build = {request, NULL, arena, text, request->target_tip->number + 1};
+    uuid_t uuid;
+    if (!text)
+        return lfs_fail_nomem(err);
+    uuid_generate_random(uuid);
+    uuid_unparse_lower(uuid, text);
+    LFS_TRY(lfs_build_table_metadata(&build, next->message, err));
+    return lfs_build_transaction(&build, next, &next->transaction, err);
+}

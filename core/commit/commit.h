@@ -23,7 +23,7 @@ struct lfs_commit_request {
     const struct lfs_version *target_tip, *source_version;
     const struct lfs_plan *plan;
     const struct lfs_vector *vector; /* the joined vector to record */
-    const char *picked;              /* lancefs.picked to record; NULL: as it stands */
+    const char *picked, *partial;    /* lancefs.picked and lancefs.partial to record; NULL: as they stand */
     enum lfs_naming naming;          /* of the target's manifests */
     enum lfs_placing mode;
     bool sync;
@@ -41,5 +41,11 @@ struct lfs_commit_result {
 /* -EEXIST (LFS_E_SYSTEM): another writer published that version first; read the tip again and plan anew. On every
  * failure the target is as it was. */
 errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_commit_result *out, struct lfs_error *err);
+
+/* What the commit would record, put into the manifest that the plan would give (see lfs_virtual_init), so that more can
+ * be planned on top of it: lineage and transaction, the latter under a uuid of its own. Nothing is written; all of it
+ * lives in `arena`. */
+errint_t lfs_commit_foresee(const struct lfs_commit_request *request, struct lfs_arena *arena,
+                            struct lfs_manifest *next, struct lfs_error *err);
 
 #endif

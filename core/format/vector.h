@@ -17,6 +17,7 @@
 #define LFS_KEY_PREFIX "lancefs."        /* keys of ours; never units of a merge */
 #define LFS_KEY_VECTOR "lancefs.vector"  /* in table_metadata */
 #define LFS_KEY_PICKED "lancefs.picked"  /* in table_metadata: picks that no vector covers */
+#define LFS_KEY_PARTIAL "lancefs.partial" /* in table_metadata: states whose rows alone were taken over, likewise */
 
 struct lfs_vector_entry {
     const char *line;
@@ -47,8 +48,8 @@ bool lfs_vector_within(const struct lfs_vector *a, const struct lfs_vector *b);
 errint_t lfs_vector_parse(struct lfs_vector *vector, const char *text, const char *what, struct lfs_error *err);
 void lfs_vector_print(const struct lfs_vector *vector, struct lfs_buf *out);
 
-/* lancefs.picked, "<line>:<version>,...": commits that a state holds by themselves. Text that is not of this form holds
- * nothing. */
+/* lancefs.picked (and lancefs.partial), "<line>:<version>,...": commits that a state holds by themselves. Text that is not
+ * of this form holds nothing. */
 bool lfs_picked_has(const char *picked, const char *line, uint64_t version);
 /* Append to `out` (comma-separated) what `picked` has, `out` has not, and `vector` does not cover. */
 void lfs_picked_join(struct lfs_buf *out, const char *picked, const struct lfs_vector *vector);

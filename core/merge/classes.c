@@ -66,10 +66,12 @@ static errint_t add_update(struct lfs_row_classes *out, const LanceTransaction *
 }
 
 static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_step *step,
-                          const struct lfs_row_question *q, roaring_bitmap_t *seen, struct lfs_row_classes *out,
-                          struct lfs_error *err) {
+                          const struct lfs_row_question *q, bool is_there, roaring_bitmap_t *seen,
+                          struct lfs_row_classes *out, struct lfs_error *err) {
     enum kind kind = transaction_kind(step->after->manifest.transaction);
     if (kind == KIND_NOTHING || !step->before)
+        return 0;
+    if (kind == KIND_REWRITE && step->brought && is_there) /* of another line, and left out here */
         return 0;
     AUTO_BITMAP *gone = NULL;
     LFS_TRY(step_rows(input, step, q->path, q->rows, &gone, err));
@@ -163,14 +165,15 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
     LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
     if (history->backward)
         return classify_unmade(history, q->path, q->rows, out, err);
+    const struct lfs_version *tip = side == LFS_OURS ? input->ours : input->theirs;
+    bool is_there = lfs_match_find(tip->manifest.message, q->path) != NULL;
     for (size_t i = 0; i < history->count; i++)
-        LFS_TRY(take_step(input, &history->steps[i], q, seen, out, err));
+        LFS_TRY(take_step(input, &history->steps[i], q, is_there, seen, out, err));
     if (q->moved)
         settle_late_rows(history, out);
     if (roaring_bitmap_is_subset(q->rows, seen))
         return 0;
     AUTO_BITMAP *rest = roaring_bitmap_andnot(q->rows, seen);
-    const struct lfs_version *tip = side == LFS_OURS ? input->ours : input->theirs;
     if (!rest)
         return lfs_fail_nomem(err);
     if (never_held(history, tip, q->path)) {

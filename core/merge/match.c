@@ -94,11 +94,7 @@ static errint_t place_all(struct builder *b, const struct lfs_version *v, enum l
 
 /* --- what came by a pick and went again --- */
 
-static bool has_picks(const struct lfs_version *v) {
-    const LanceManifest *m = v->manifest.message;
-    const char *picked = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_PICKED);
-    return picked && *picked;
-}
+static bool has_picks(const struct lfs_version *v) { return *lfs_version_picked(v) || *lfs_version_partial(v); }
 
 /* An undo and a restore take the lineage back too: what they removed counts as never held. */
 static bool takes_lineage_back(const struct lfs_step *step) {
@@ -123,10 +119,22 @@ static bool was_held(const struct lfs_history *history, const char *path) {
     return held;
 }
 
-/* A pick brings a fragment of one side to the other, or stands on a base that lacks what the target has long held. Where one of them has deleted or compacted it since, the fragment is
- * common to both all the same, and began with no row deleted. */
+/* With an older base every fragment that is not in it is asked for, and nobody guesses that it is new. */
+static errint_t check_told(const struct lfs_merge_input *input, const struct lfs_history *history, enum lfs_side side,
+                           struct lfs_error *err) {
+    if (!input->base_is_older || history->complete)
+        return 0;
+    return lfs_fail(err, LFS_E_UNSUPPORTED,
+                    "versions of %s since the base were cleaned away, so it cannot be told what it did with rows that both "
+                    "had: not merged from an older base",
+                    side == LFS_OURS ? input->ours_name : input->theirs_name);
+}
+
+/* A pick brings a fragment of one side to the other, or stands on a base that lacks what the target has long held. Where one
+ * of them has deleted or compacted it since, the fragment is common to both all the same, and began with no row deleted. */
 static errint_t find_held(const struct lfs_merge_input *input, struct builder *b) {
-    if (!has_picks(input->ours) && !has_picks(input->theirs) && !input->base_not_held)
+    if (!has_picks(input->ours) && !has_picks(input->theirs) && !input->base_is_older &&
+        !input->base_not_held)
         return 0;
     for (size_t i = 0; i < b->count; i++) {
         struct lfs_match *x = &b->matches[i];
@@ -135,8 +143,10 @@ static errint_t find_held(const struct lfs_merge_input *input, struct builder *b
         if (x->base || (x->ours && x->theirs))
             continue;
         LFS_TRY(input->reader->history(input->reader->context, x->ours ? LFS_THEIRS : LFS_OURS, &history, b->err));
-        if (!was_held(history, file_path(mine->files[0])))
+        if (!was_held(history, file_path(mine->files[0]))) {
+            LFS_TRY(check_told(input, history, x->ours ? LFS_THEIRS : LFS_OURS, b->err));
             continue;
+        }
         LanceFragment *base = lfs_memdup(b->arena, mine, sizeof *base);
         if (!base)
             return lfs_fail_nomem(b->err);

@@ -94,6 +94,7 @@ static errint_t keep_ours(struct merge *m, const LanceFragment *ours, struct lfs
     if (!lfs_virtual_is_marker(ours->deletion_file))
         return 0;
     f->deletion = LFS_DELETION_NEW;
+    f->as_ours = true;
     return r->deletions(r->context, m->in->ours, ours, &f->deleted, m->err);
 }
 

@@ -51,6 +51,9 @@ struct lfs_merge_input {
     bool base_not_held; /* by lineage: ours need not come from the base (a pick) */
     /* The base lies on that side's own line, or on one that it comes from: ids of fields and rows mean the same in both. */
     bool base_is_ours, base_is_theirs;
+    /* Both sides hold more in common than the base does: what is not in the base may have come to both since, and have gone
+     * from one of them again. */
+    bool base_is_older;
     const char *ours_name, *theirs_name; /* for sentences */
     const struct lfs_merge_reader *reader;
     struct lfs_policy policy;

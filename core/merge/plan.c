@@ -81,7 +81,7 @@ static void count_ours(struct lfs_plan *plan, const LanceFragment *f, struct lfs
     now->is_new = false;
     plan->rows_added += after > before ? after - before : 0;
     plan->rows_removed += before > after ? before - after : 0;
-    plan->fragments_changed_count += now->deletion != LFS_DELETION_KEPT || now->files || now->is_theirs;
+    plan->fragments_changed_count += (now->deletion != LFS_DELETION_KEPT && !now->as_ours) || now->files || now->is_theirs;
 }
 
 errint_t lfs_plan_count(struct lfs_plan *plan, const LanceManifest *ours, struct lfs_error *err) {

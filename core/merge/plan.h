@@ -41,6 +41,7 @@ struct lfs_plan_fragment {
     struct lfs_plan_file *files; /* NULL: the record's own */
     size_t n_files;
     bool is_new;                 /* ours has no such fragment */
+    bool as_ours;                /* nothing changed, though the vector is written: ours is virtual, and no file holds it */
     enum lfs_deletion_from deletion;
     const LanceFragment *theirs; /* LFS_DELETION_THEIRS: whose deletion file */
     roaring_bitmap_t *deleted;   /* LFS_DELETION_NEW; owned by the plan */

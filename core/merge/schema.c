@@ -220,10 +220,30 @@ static void remove_column(struct schema *s, int32_t id) {
     out->changed = true;
 }
 
+/* fieldids=strict: both sides gave one id to a new column of their own. No strategy decides that: neither side's id can be
+ * kept without the other's being changed. */
+static errint_t check_strict_id(struct schema *s, const struct lfs_field_match *m, bool *clashes) {
+    *clashes = false;
+    for (size_t i = 0; s->in->policy.strict_field_ids && i < s->out->n_matches; i++) {
+        const struct lfs_field_match *other = &s->out->matches[i];
+        if (other == m || other->base || !other->ours || other->theirs || other->ours->id != m->theirs->id)
+            continue;
+        *clashes = true;
+        return column_conflict(s, "field-id", m->path, "absent",
+                               lfs_sprintf(s->plan->arena, "%s has id %d", other->path, other->ours->id),
+                               lfs_sprintf(s->plan->arena, "id %d", m->theirs->id));
+    }
+    return 0;
+}
+
 static errint_t add_theirs(struct schema *s, size_t i) {
     struct lfs_schema_merge *out = s->out;
     const struct lfs_field_match *m = &out->matches[i], *parent_match = NULL;
     const LanceField *f = m->theirs;
+    bool clashes;
+    LFS_TRY(check_strict_id(s, m, &clashes));
+    if (clashes)
+        return 0;
     int32_t parent = f->parent_id < 0 ? -1 : lfs_schema_their_id(out, f->parent_id, &parent_match);
     if (f->parent_id >= 0 && parent < 0)
         return parent_match && !parent_match->base

@@ -79,6 +79,7 @@ errint_t lfs_virtual_init(struct lfs_virtual *out, const struct lfs_plan *plan, 
     m->has_max_fragment_id = plan->has_max_fragment_id;
     m->max_fragment_id = plan->max_fragment_id;
     m->next_row_id = plan->next_row_id;
+    out->version.planned = true;
     out->version.manifest.message = m;
     out->version.manifest.transaction = NULL;
     return 0;

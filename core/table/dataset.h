@@ -61,6 +61,11 @@ errint_t lfs_dataset_branches(struct lfs_dataset *ds, struct lfs_arena *arena, s
 errint_t lfs_dataset_branch(struct lfs_dataset *ds, struct lfs_arena *arena, const char *name, struct lfs_branch *out,
                             struct lfs_error *err);
 
+/* One tag by name, read now. LFS_E_NOT_FOUND when there is no such ref file; LFS_E_CORRUPT when it cannot be parsed. That
+ * its branch and version are there is not looked at. */
+errint_t lfs_dataset_tag(struct lfs_dataset *ds, struct lfs_arena *arena, const char *name, struct lfs_tag_ref *out,
+                         struct lfs_error *err);
+
 /* The numbered versions in <dir>/_versions, ascending. LFS_E_CORRUPT when both naming schemes stand there.
  * LFS_E_NOT_FOUND when there are none. */
 struct lfs_versions {
@@ -88,12 +93,13 @@ struct lfs_version {
     struct timespec mtime; /* of the manifest file */
     dev_t dev;
     ino_t ino;
+    bool planned; /* of no file: what a plan will give. Owned by whoever made it, not counted */
 };
 
 /* From the cache (keyed by the file's identity) or the disk. LFS_E_NOT_FOUND when the file is not there,
  * LFS_E_CORRUPT, LFS_E_UNSUPPORTED (unknown reader features). Release with lfs_version_release. */
 errint_t lfs_dataset_version(struct lfs_dataset *ds, const char *dir, uint64_t number, struct lfs_version **out,
                              struct lfs_error *err);
-void lfs_version_release(struct lfs_version *version); /* NULL is fine */
+void lfs_version_release(struct lfs_version *version); /* NULL and a planned one are fine */
 
 #endif

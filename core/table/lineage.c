@@ -30,6 +30,11 @@ errint_t lfs_lines_version(const struct lfs_lines *lines, const char *line, uint
                            struct lfs_error *err) {
     const struct lfs_branch *branch = lfs_lines_branch(lines, line);
     errint_t result = -ENOENT;
+    for (size_t i = 0; i < lines->n_planned && strcmp(line, lines->planned_line) == 0; i++)
+        if (lines->planned[i]->number == number) {
+            *out = lines->planned[i];
+            return 0;
+        }
     if (branch)
         result = lfs_dataset_version(lines->dataset, branch->dir, number, out, err);
     if (result == -ENOENT) {
@@ -62,6 +67,16 @@ errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_vers
     const char *carried = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_VECTOR);
     return carried ? lfs_vector_parse(out, carried, branch->name, err) : 0;
 }
+
+static const char *metadata_of(const struct lfs_version *version, const char *key) {
+    const LanceManifest *m = version->manifest.message;
+    const char *text = lfs_entries_get(m->table_metadata, m->n_table_metadata, key);
+    return text ? text : "";
+}
+
+const char *lfs_version_picked(const struct lfs_version *version) { return metadata_of(version, LFS_KEY_PICKED); }
+
+const char *lfs_version_partial(const struct lfs_version *version) { return metadata_of(version, LFS_KEY_PARTIAL); }
 
 /* A line whose branch is gone: its ref file was kept beside its bases. */
 errint_t lfs_lines_any_branch(const struct lfs_lines *lines, const char *line, struct lfs_branch *out,
@@ -257,7 +272,10 @@ static errint_t read_merged(const struct lfs_lines *lines, const struct lfs_vers
     const char *line = lfs_transaction_property(t, LFS_PROPERTY_SOURCE_LINE);
     const char *version = lfs_transaction_property(t, LFS_PROPERTY_SOURCE_VERSION);
     struct lfs_branch branch;
+    const char *only = lfs_transaction_property(t, LFS_PROPERTY_ONLY);
     if (!operation || !line || !version || h->depth >= LFS_BRANCH_DEPTH_MAX)
+        return 0;
+    if (only && strncmp(only, "rows", 4) != 0) /* what was left out did nothing to rows here; rows stand first */
         return 0;
     uint64_t number = strtoull(version, NULL, 10);
     if (strcmp(operation, "cherry-pick") == 0)

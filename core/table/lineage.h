@@ -17,6 +17,7 @@
 #define LFS_PROPERTY_SOURCE_LINE "lancefs.source.line"
 #define LFS_PROPERTY_SOURCE_VERSION "lancefs.source.version"
 #define LFS_PROPERTY_SOURCE_FIRST "lancefs.source.first" /* of a range that was picked as one */
+#define LFS_PROPERTY_ONLY "lancefs.only" /* of a merge or pick that took over these classes alone, "rows,config" */
 
 /* In a line's storage, beside its kept bases: a copy of the branch's ref file, for when the branch is gone. */
 #define LFS_KEPT_REF "branch.json"
@@ -30,6 +31,11 @@ struct lfs_lines {
     struct lfs_arena *arena;
     struct lfs_branch *branches;
     size_t n_branches;
+    /* Versions of one line that are planned and not on the disk yet, ascending, the first one behind the line's tip: a
+     * series of merges is planned on them as if they were there. */
+    const char *planned_line;
+    struct lfs_version **planned;
+    size_t n_planned;
 };
 errint_t lfs_lines_read(struct lfs_dataset *ds, struct lfs_arena *arena, struct lfs_lines *out, struct lfs_error *err);
 /* The branch that is this line today, or NULL (deleted since). */
@@ -40,7 +46,7 @@ const struct lfs_branch *lfs_lines_branch(const struct lfs_lines *lines, const c
 errint_t lfs_lines_any_branch(const struct lfs_lines *lines, const char *line, struct lfs_branch *out,
                               struct lfs_error *err);
 
-/* A version of a line: from its branch's directory, else from its line storage. LFS_E_NO_BASE when both lack it. */
+/* A version of a line: a planned one, else from its branch's directory, else from its line storage. LFS_E_NO_BASE when both lack it. */
 errint_t lfs_lines_version(const struct lfs_lines *lines, const char *line, uint64_t number, struct lfs_version **out,
                            struct lfs_error *err);
 
@@ -48,6 +54,10 @@ errint_t lfs_lines_version(const struct lfs_lines *lines, const char *line, uint
  * version is its parent's state and adds nothing. */
 errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_version *version, struct lfs_vector *out,
                           struct lfs_error *err);
+
+/* What a version carries under LFS_KEY_PICKED and under LFS_KEY_PARTIAL; "" where there is nothing. */
+const char *lfs_version_picked(const struct lfs_version *version);
+const char *lfs_version_partial(const struct lfs_version *version);
 
 /* A state that both sides hold and that no other such state holds. */
 struct lfs_base {

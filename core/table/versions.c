@@ -242,7 +242,7 @@ errint_t lfs_dataset_version(struct lfs_dataset *ds, const char *dir, uint64_t n
 }
 
 void lfs_version_release(struct lfs_version *version) {
-    if (!version)
+    if (!version || version->planned)
         return;
     struct lfs_cached_version *v = (struct lfs_cached_version *)version;
     struct lfs_dataset *ds = version->dataset;

@@ -15,6 +15,7 @@
 #define LFS_BRANCH_DEPTH_MAX 256u              /* forks from main to a branch */
 #define LFS_COMMAND_BYTES_MAX 65536u           /* a line written to a control file */
 #define LFS_COMMIT_TRIES_MAX 20u               /* races lost before EAGAIN; stock Lance's own number */
+#define LFS_SERIES_STEPS_MAX 1000u          /* versions that one command makes; all are planned, in memory, first */
 #define LFS_CONFLICTS_NAMED_MAX 1000u          /* conflicts that an answer spells out */
 
 #endif

@@ -42,6 +42,16 @@ void lfs_answer_number(struct lfs_buf *out, const char *key, uint64_t value) {
     lfs_buf_printf(out, "%s: %" PRIu64 "\n", key, value);
 }
 
+void lfs_answer_list(struct lfs_buf *out, const char *key, const struct lfs_list *list) {
+    if (list->count)
+        lfs_buf_printf(out, "%s:\n", key);
+    for (size_t i = 0; i < list->count; i++) {
+        lfs_buf_puts(out, "  - ");
+        put_value(out, list->items[i]);
+        lfs_buf_puts(out, "\n");
+    }
+}
+
 static void put_conflict(struct lfs_buf *out, const struct lfs_conflict *c) {
     lfs_answer_text(out, "  - kind", c->kind);
     lfs_answer_text(out, "    unit", c->unit);
@@ -61,13 +71,7 @@ void lfs_answer_plan(struct lfs_buf *out, const struct lfs_plan *plan) {
         lfs_buf_puts(out, "conflict:\n");
     for (size_t i = 0; i < plan->conflicts.count; i++)
         put_conflict(out, plan->conflicts.items[i]);
-    if (plan->notes.count)
-        lfs_buf_puts(out, "notes:\n");
-    for (size_t i = 0; i < plan->notes.count; i++) {
-        lfs_buf_puts(out, "  - ");
-        put_value(out, plan->notes.items[i]);
-        lfs_buf_puts(out, "\n");
-    }
+    lfs_answer_list(out, "notes", &plan->notes);
 }
 
 errint_t lfs_answer_error(struct lfs_buf *out, const struct lfs_error *error) {

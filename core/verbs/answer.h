@@ -10,6 +10,9 @@
 void lfs_answer_text(struct lfs_buf *out, const char *key, const char *value);
 void lfs_answer_number(struct lfs_buf *out, const char *key, uint64_t value);
 
+/* "key:" and the texts of a list (of char) below it; nothing for an empty one. */
+void lfs_answer_list(struct lfs_buf *out, const char *key, const struct lfs_list *list);
+
 /* fragments:, rows:, conflicts: with what stands in the way, and notes: of a plan. */
 void lfs_answer_plan(struct lfs_buf *out, const struct lfs_plan *plan);
 

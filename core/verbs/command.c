@@ -39,6 +39,77 @@ errint_t lfs_command_number(const char *text, const char *what, uint64_t *out, s
     return 0;
 }
 
+/* --- which verb takes which option --- */
+
+enum { ALL_VERBS = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REVERT | LFS_VERB_UNDO };
+enum { DECIDING = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REVERT }; /* an undo goes back as a whole or not at all */
+
+static const struct {
+    const char *name;
+    unsigned verbs;
+} takers[] = {
+    {"strategy=", DECIDING},
+    {"rows=", DECIDING},
+    {"columns=", DECIDING},
+    {"schema=", DECIDING},
+    {"config=", DECIDING},
+    {"indexes=", DECIDING},
+    {"only=", DECIDING},
+    {"mode=", LFS_VERB_MERGE | LFS_VERB_PICK}, /* the others bring nothing from elsewhere */
+    {"fieldids=", LFS_VERB_MERGE | LFS_VERB_PICK},
+    {"ff=", LFS_VERB_MERGE},
+    {"base=", LFS_VERB_MERGE},
+    {"replay", LFS_VERB_MERGE},
+    {"squash", LFS_VERB_PICK},
+    {"steps=", LFS_VERB_UNDO},
+    {"from=", 0}, /* of control files that are not there yet */
+    {"older-than=", 0},
+    {"expect=", ALL_VERBS},
+    {"message=", ALL_VERBS},
+    {"property.", ALL_VERBS},
+    {"dry-run", ALL_VERBS},
+};
+
+static const struct {
+    enum lfs_verb_kind verb;
+    const char *file;
+} files[] = {{LFS_VERB_MERGE, ".merge"},
+             {LFS_VERB_PICK, ".cherry-pick"},
+             {LFS_VERB_REVERT, ".revert"},
+             {LFS_VERB_UNDO, ".undo"}};
+
+static errint_t not_taken(const char *option, const char *file, unsigned verbs, struct lfs_error *err) {
+    LFS_AUTO_BUF where = {0};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (verbs & files[i].verb)
+            lfs_buf_printf(&where, "%s%s", where.length ? ", " : "", files[i].file);
+    lfs_buf_add(&where, "", 1);
+    LFS_TRY(lfs_buf_check(&where, err));
+    return lfs_fail(err, LFS_E_USAGE, "%s is no option of %s%s%s", option, file, verbs ? ", but of " : "",
+                    (const char *)where.data);
+}
+
+errint_t lfs_command_check(const struct lfs_command *c, enum lfs_verb_kind verb, const char *file,
+                           struct lfs_error *err) {
+    for (size_t i = 0; i < c->n_options; i++)
+        for (size_t k = 0; k < sizeof takers / sizeof *takers; k++)
+            if (strcmp(c->options[i], takers[k].name) == 0 && !(takers[k].verbs & verb))
+                return not_taken(c->options[i], file, takers[k].verbs, err);
+    return 0;
+}
+
+/* --- options --- */
+
+static const char *const class_names[] = {"rows", "columns", "schema", "config", "indexes", NULL}; /* by bit */
+
+const char *lfs_command_classes(unsigned classes, struct lfs_arena *arena) {
+    char *text = lfs_alloc(arena, 64);
+    for (int i = 0; text && class_names[i]; i++)
+        if (classes & 1u << i)
+            strcat(strcat(text, *text ? "," : ""), class_names[i]);
+    return text;
+}
+
 static int pick(const char *value, const char *const *names) {
     for (int i = 0; names[i]; i++)
         if (strcmp(value, names[i]) == 0)
@@ -66,10 +137,9 @@ static errint_t set_choice(const char *key, const char *value, struct lfs_comman
 /* strategy=: every class that was not named by itself; the order of the words does not matter. */
 static errint_t set_strategy(const char *key, const char *value, struct lfs_command *c, struct lfs_error *err) {
     static const char *const names[] = {"fail", "source-wins", "dest-wins", NULL};
-    static const char *const classes[] = {"rows", "columns", "schema", "config", "indexes", NULL};
     enum lfs_strategy *all[] = {&c->policy.rows, &c->policy.columns, &c->policy.schema, &c->policy.config,
                                 &c->policy.indexes};
-    int at = pick(value, names), one = pick(key, classes);
+    int at = pick(value, names), one = pick(key, class_names);
     if (at < 0)
         return lfs_fail(err, LFS_E_USAGE, "%s=%s: %s can be fail, source-wins or dest-wins", key, value, key);
     for (int i = 0; i < 5; i++) {
@@ -95,14 +165,38 @@ static errint_t add_property(const char *key, const char *value, struct lfs_aren
     return 0;
 }
 
-static bool is_strategy(const char *key) {
-    static const char *const keys[] = {"strategy", "rows", "columns", "schema", "config", "indexes", NULL};
-    return pick(key, keys) >= 0;
+static bool is_strategy(const char *key) { return strcmp(key, "strategy") == 0 || pick(key, class_names) >= 0; }
+
+static errint_t set_only(const char *value, struct lfs_arena *arena, struct lfs_command *c, struct lfs_error *err) {
+    unsigned classes = 0;
+    for (const char *p = value;; p++) {
+        size_t length = strcspn(p, ",");
+        char *name = lfs_strndup(arena, p, length);
+        int at = name ? pick(name, class_names) : -1;
+        if (!name)
+            return lfs_fail_nomem(err);
+        if (at < 0)
+            return lfs_fail(err, LFS_E_USAGE, "only=%s: there is no class \"%s\"; there are rows, columns, schema, config and indexes",
+                            value, name);
+        classes |= 1u << at;
+        p += length;
+        if (!*p)
+            break;
+    }
+    c->policy.only = classes == LFS_CLASS_ALL ? 0 : classes;
+    return 0;
 }
 
-static bool is_later(const char *key) {
-    static const char *const later[] = {"base", "only", "fieldids", "from", "older-than", NULL};
-    return pick(key, later) >= 0;
+static errint_t set_field_ids(const char *value, struct lfs_command *c, struct lfs_error *err) {
+    static const char *const names[] = {"renumber", "strict", NULL};
+    int at = pick(value, names);
+    c->policy.strict_field_ids = at == 1;
+    return at < 0 ? lfs_fail(err, LFS_E_USAGE, "fieldids=%s: fieldids can be renumber or strict", value) : 0;
+}
+
+static errint_t note_option(const char *name, struct lfs_command *c, struct lfs_error *err) {
+    c->options[c->n_options] = name;
+    return c->options[c->n_options++] ? 0 : lfs_fail_nomem(err);
 }
 
 static errint_t set_option(const char *key, const char *value, struct lfs_arena *arena, struct lfs_command *c,
@@ -125,8 +219,16 @@ static errint_t set_option(const char *key, const char *value, struct lfs_arena 
     }
     if (strncmp(key, "property.", 9) == 0)
         return add_property(key + 9, value, arena, c, err);
-    if (is_later(key))
-        return lfs_fail(err, LFS_E_UNSUPPORTED, "the option %s= is not there yet", key);
+    if (strcmp(key, "only") == 0)
+        return set_only(value, arena, c, err);
+    if (strcmp(key, "fieldids") == 0)
+        return set_field_ids(value, c, err);
+    if (strcmp(key, "base") == 0) {
+        c->base = value;
+        return *value ? 0 : lfs_fail(err, LFS_E_USAGE, "base= names no version");
+    }
+    if (strcmp(key, "from") == 0 || strcmp(key, "older-than") == 0)
+        return 0; /* no verb here takes it, and lfs_command_check says so */
     return lfs_fail(err, LFS_E_USAGE, "%s=: there is no such option", key);
 }
 
@@ -134,18 +236,17 @@ static errint_t take_word(char *word, struct lfs_arena *arena, struct lfs_comman
     char *equals = strchr(word, '=');
     if (equals) {
         *equals = 0;
-        return set_option(word, equals + 1, arena, c, err);
+        LFS_TRY(set_option(word, equals + 1, arena, c, err));
+        bool property = strncmp(word, "property.", 9) == 0;
+        return note_option(property ? "property." : lfs_sprintf(arena, "%s=", word), c, err);
     }
-    if (strcmp(word, "dry-run") == 0) {
-        c->dry_run = true;
-        return 0;
+    static const char *const switches[] = {"dry-run", "squash", "replay", NULL};
+    bool *const set[] = {&c->dry_run, &c->squash, &c->replay};
+    int at = pick(word, switches);
+    if (at >= 0) {
+        *set[at] = true;
+        return note_option(word, c, err);
     }
-    if (strcmp(word, "squash") == 0) {
-        c->squash = true;
-        return 0;
-    }
-    if (strcmp(word, "replay") == 0)
-        return lfs_fail(err, LFS_E_UNSUPPORTED, "%s is not there yet", word);
     if (word[0] == '-')
         return lfs_fail(err, LFS_E_USAGE, "there is no option %s; a branch of that name is written after --", word);
     c->words[c->n_words++] = word;
@@ -158,7 +259,8 @@ errint_t lfs_command_parse(const char *line, struct lfs_arena *arena, struct lfs
     if (line[strspn(line, " \t\r")] == '#')
         return lfs_fail(err, LFS_E_USAGE, "a line that begins with # is no command");
     out->words = LFS_NEW_ARRAY(arena, const char *, strlen(line) / 2 + 2);
-    if (!out->words)
+    out->options = LFS_NEW_ARRAY(arena, const char *, strlen(line) / 2 + 2);
+    if (!out->words || !out->options)
         return lfs_fail_nomem(err);
     for (char *word; (word = next_word(&line, arena, &bad));) {
         if (only_refs)

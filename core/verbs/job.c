@@ -10,7 +10,7 @@
 #include "util/log.h"
 #include "verbs/answer.h"
 
-static void job_free(struct lfs_job *job) {
+void lfs_job_release(struct lfs_job *job) {
     lfs_plan_release(&job->plan);
     lfs_reader_release(&job->reader);
     if (!job->base_is_virtual)
@@ -49,47 +49,63 @@ errint_t lfs_job_add_virtual(struct lfs_job *job, const struct lfs_virtual *v, s
     return 0;
 }
 
-static const char *picked_of(const struct lfs_version *v) {
-    const LanceManifest *m = v->manifest.message;
-    const char *text = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_PICKED);
-    return text ? text : "";
+/* Both texts without what the result's vector covers; NULL in *out when there is nothing to record, or to forget. */
+static errint_t join_texts(struct lfs_job *job, const char *ours, const char *theirs, const char **out,
+                           struct lfs_error *err) {
+    LFS_AUTO_BUF text = {0};
+    lfs_picked_join(&text, ours, &job->vector);
+    lfs_picked_join(&text, theirs, &job->vector);
+    lfs_buf_add(&text, "", 1);
+    LFS_TRY(lfs_buf_check(&text, err));
+    if (text.length == 1 && !*ours)
+        return 0;
+    *out = lfs_strdup(job->arena, (const char *)text.data);
+    return *out ? 0 : lfs_fail_nomem(err);
 }
 
 errint_t lfs_job_join_picked(struct lfs_job *job, struct lfs_error *err) {
-    LFS_AUTO_BUF text = {0};
-    lfs_picked_join(&text, picked_of(job->target.version), &job->vector);
-    lfs_picked_join(&text, picked_of(job->source.version), &job->vector);
-    lfs_buf_add(&text, "", 1);
-    LFS_TRY(lfs_buf_check(&text, err));
-    if (text.length > 1 || *picked_of(job->target.version))
-        job->picked = lfs_strdup(job->arena, (const char *)text.data);
-    return 0;
+    const struct lfs_version *ours = job->target.version, *theirs = job->source.version;
+    LFS_TRY(join_texts(job, lfs_version_picked(ours), lfs_version_picked(theirs), &job->picked, err));
+    return join_texts(job, lfs_version_partial(ours), lfs_version_partial(theirs), &job->partial, err);
+}
+
+errint_t lfs_job_add_partial(struct lfs_job *job, struct lfs_error *err) {
+    const char *now = lfs_version_partial(job->target.version);
+    uint64_t version = job->source.version->number;
+    if (lfs_picked_has(now, job->source.branch.uuid, version))
+        return 0;
+    job->partial = lfs_sprintf(job->arena, "%s%s%s:%" PRIu64, now, *now ? "," : "", job->source.branch.uuid, version);
+    return job->partial ? 0 : lfs_fail_nomem(err);
 }
 
 const char *lfs_job_label(const struct lfs_job *job, const char *name, uint64_t version) {
     return lfs_sprintf(job->arena, "%s@%" PRIu64, name, version);
 }
 
-static const char *source_label(const struct lfs_job *job) {
+const char *lfs_job_source_label(const struct lfs_job *job) {
     if (job->source_label)
         return job->source_label;
     return job->source.version ? lfs_job_label(job, job->source.branch.name, job->source.version->number) : NULL;
 }
 
+const char *lfs_job_base_label(const struct lfs_job *job) {
+    if (job->base_is_virtual)
+        return job->base.line;
+    if (!job->base.version)
+        return NULL;
+    const struct lfs_branch *b = lfs_lines_branch(&job->context->lines, job->base.line);
+    return lfs_job_label(job, b ? b->name : job->base.line, job->base.version->number);
+}
+
 static void answer_refs(struct lfs_job *job) {
     struct lfs_buf *out = job->context->answer;
-    const char *source = source_label(job),
-               *target = lfs_job_label(job, job->target.branch.name, job->target.version->number);
+    const char *source = lfs_job_source_label(job), *base = lfs_job_base_label(job),
+               *target = lfs_job_label(job, job->target.branch.name, job->tip);
     if (source)
         lfs_answer_text(out, "source", source);
     lfs_answer_text(out, "target", target ? target : "");
-    if (job->base_is_virtual) {
-        lfs_answer_text(out, "base", job->base.line);
-    } else if (job->base.version) {
-        const struct lfs_branch *b = lfs_lines_branch(&job->context->lines, job->base.line);
-        const char *base = lfs_job_label(job, b ? b->name : job->base.line, job->base.version->number);
-        lfs_answer_text(out, "base", base ? base : "");
-    }
+    if (base)
+        lfs_answer_text(out, "base", base);
 }
 
 void lfs_job_say_unchanged(struct lfs_job *job, const char *result) {
@@ -99,19 +115,31 @@ void lfs_job_say_unchanged(struct lfs_job *job, const char *result) {
 
 /* --- the plan --- */
 
+/* A series is planned on the newest version that it has planned. */
+static void take_planned(struct lfs_job *job) {
+    const struct lfs_lines *lines = &job->context->lines;
+    if (!lines->n_planned)
+        return;
+    lfs_version_release(job->target.version);
+    job->target.version = lines->planned[lines->n_planned - 1];
+}
+
 static errint_t resolve_target(struct lfs_job *job, const char *target, struct lfs_error *err) {
     const struct lfs_command *c = job->context->command;
     LFS_TRY(lfs_verb_tip(job->context, target, &job->target, err));
+    job->tip = job->target.version->number;
+    take_planned(job);
     if (c->has_expect && c->expect != job->target.version->number)
         return lfs_fail(err, LFS_E_STALE, "%s is at version %" PRIu64 ", not at %" PRIu64 " as expected",
                         job->target.branch.name, job->target.version->number, c->expect);
     lfs_vector_init(&job->target_vector, job->arena);
     lfs_vector_init(&job->vector, job->arena);
+    if (job->held)
+        LFS_TRY(lfs_vector_join(&job->target_vector, job->held, err));
     return lfs_state_vector(&job->target.branch, job->target.version, &job->target_vector, err);
 }
 
-/* Is that state one of the branch's own versions, or one that it comes from, before the fork? */
-static bool comes_from(const struct lfs_branch *branch, const struct lfs_base *base) {
+bool lfs_job_comes_from(const struct lfs_branch *branch, const struct lfs_base *base) {
     const char *line = "main";
     for (size_t i = 0; i < branch->n_forks; i++) {
         if (strcmp(line, base->line) == 0)
@@ -169,10 +197,25 @@ static errint_t note_escalation(struct lfs_job *job, struct lfs_error *err) {
     return lfs_list_add(&job->plan.notes, job->arena, note) ? 0 : lfs_fail_nomem(err);
 }
 
+/* Do both hold more than the base does? (A pick or a revert compares with what it is told to.) */
+static errint_t is_older(struct lfs_job *job, bool *out, struct lfs_error *err) {
+    struct lfs_vector theirs, common;
+    *out = false;
+    if (!job->spec->is_merge || job->base_is_virtual)
+        return 0;
+    lfs_vector_init(&theirs, job->arena);
+    lfs_vector_init(&common, job->arena);
+    LFS_TRY(lfs_state_vector(&job->source.branch, job->source.version, &theirs, err));
+    LFS_TRY(lfs_vector_meet(&job->target_vector, &theirs, &common, err));
+    *out = !lfs_vector_within(&common, &job->base.vector);
+    return 0;
+}
+
 static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
-    if (job->context->command->ff == LFS_FF_ONLY && !job->ours_is_base)
+    if (job->context->command->ff == LFS_FF_ONLY && !job->ours_is_base && !job->follows)
         return lfs_fail(err, LFS_E_CONFLICT, "ff=only: %s has moved since %s left it, so this is no fast-forward",
                         job->target.branch.name, job->source.branch.name);
+    LFS_TRY(lfs_job_pass_compactions(job, err));
     LFS_TRY(lfs_reader_init(&job->reader, &job->context->lines, &job->target, &job->source, &job->target_vector,
                             &job->base.vector, err));
     if (!job->base_is_virtual && strcmp(job->base.line, job->source.branch.uuid) == 0)
@@ -185,19 +228,24 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .theirs = job->source.version,
         .ours_is_base = job->ours_is_base,
         .base_not_held = !lfs_vector_within(&job->base.vector, &job->target_vector),
-        .base_is_ours = !job->base_is_virtual && comes_from(&job->target.branch, &job->base),
-        .base_is_theirs = !job->base_is_virtual && comes_from(&job->source.branch, &job->base),
+        .base_is_ours = !job->base_is_virtual && lfs_job_comes_from(&job->target.branch, &job->base),
+        .base_is_theirs = !job->base_is_virtual && lfs_job_comes_from(&job->source.branch, &job->base),
         .ours_name = job->target.branch.name,
         .theirs_name = job->source.branch.name,
         .reader = &job->reader.reader,
         .policy = job->context->command->policy,
     };
+    LFS_TRY(is_older(job, &input.base_is_older, err));
+    job->planned_ours = input.ours;
+    job->planned_theirs = input.theirs;
     LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));
     for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && job->plan.losers.count;) {
         LFS_TRY(take_back(job, &input, &again, err));
         if (!again)
             return 0;
         lfs_plan_release(&job->plan);
+        job->planned_ours = input.ours;
+        job->planned_theirs = input.theirs;
         LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));
     }
     if (!job->taken_back.count || job->plan.n_conflicts || job->plan.refusal)
@@ -207,7 +255,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     return lfs_plan_count(&job->plan, job->target.version->manifest.message, err);
 }
 
-static const char *outcome_word(const struct lfs_job *job) {
+const char *lfs_job_outcome(const struct lfs_job *job) {
     switch (job->plan.outcome) {
     case LFS_OUTCOME_MERGED: return "merged";
     case LFS_OUTCOME_FAST_FORWARD: return job->spec->is_merge && job->context->command->ff != LFS_FF_NEVER ? "fast-forward" : "merged";
@@ -220,7 +268,7 @@ static const char *outcome_word(const struct lfs_job *job) {
 
 static errint_t say_blocked(struct lfs_job *job, struct lfs_error *err) {
     struct lfs_buf *out = job->context->answer;
-    lfs_answer_text(out, "result", outcome_word(job));
+    lfs_answer_text(out, "result", lfs_job_outcome(job));
     answer_refs(job);
     if (job->plan.outcome == LFS_OUTCOME_REFUSED) {
         lfs_answer_text(out, "reason", job->plan.refusal);
@@ -259,12 +307,12 @@ static const char *policy_text(const struct lfs_policy *p) {
 static errint_t properties(const struct lfs_job *job, const char *map, struct lfs_property **out, size_t *n_out,
                            struct lfs_error *err) {
     const struct lfs_command *c = job->context->command;
-    struct lfs_property *list = LFS_NEW_ARRAY(job->arena, struct lfs_property, c->n_properties + 8);
+    struct lfs_property *list = LFS_NEW_ARRAY(job->arena, struct lfs_property, c->n_properties + 9);
     size_t n = 0;
     if (!list)
         return lfs_fail_nomem(err);
     list[n++] = (struct lfs_property){LFS_PROPERTY_OPERATION, job->spec->operation};
-    list[n++] = (struct lfs_property){"lancefs.source", source_label(job)};
+    list[n++] = (struct lfs_property){"lancefs.source", lfs_job_source_label(job)};
     list[n++] = (struct lfs_property){LFS_PROPERTY_SOURCE_LINE, job->source.branch.uuid};
     list[n++] = (struct lfs_property){LFS_PROPERTY_SOURCE_VERSION,
                                       lfs_sprintf(job->arena, "%" PRIu64, job->source.version->number)};
@@ -272,6 +320,8 @@ static errint_t properties(const struct lfs_job *job, const char *map, struct lf
         list[n++] = (struct lfs_property){"lancefs.map.fragments", map};
     if (policy_text(&c->policy))
         list[n++] = (struct lfs_property){"lancefs.policy", policy_text(&c->policy)};
+    if (c->policy.only)
+        list[n++] = (struct lfs_property){LFS_PROPERTY_ONLY, lfs_command_classes(c->policy.only, job->arena)};
     if (job->extra_property)
         list[n++] = *job->extra_property;
     if (c->message)
@@ -283,15 +333,18 @@ static errint_t properties(const struct lfs_job *job, const char *map, struct lf
     return list[1].value && list[3].value ? 0 : lfs_fail_nomem(err);
 }
 
-static errint_t commit(struct lfs_job *job, struct lfs_commit_result *result, struct lfs_error *err) {
+static errint_t make_request(const struct lfs_job *job, struct lfs_commit_request *out, struct lfs_error *err) {
     const struct lfs_verb_call *call = job->context->call;
     const struct lfs_command *c = job->context->command;
     LFS_AUTO_BUF map = {0};
     struct lfs_property *list = NULL;
     size_t n = 0;
     LFS_TRY(fragment_map(job, &map, err));
-    LFS_TRY(properties(job, (const char *)map.data, &list, &n, err));
-    struct lfs_commit_request request = {
+    const char *text = lfs_strdup(job->arena, (const char *)map.data);
+    if (!text)
+        return lfs_fail_nomem(err);
+    LFS_TRY(properties(job, text, &list, &n, err));
+    *out = (struct lfs_commit_request){
         .dataset = call->dataset,
         .target = &job->target.branch,
         .source = &job->source.branch,
@@ -300,6 +353,7 @@ static errint_t commit(struct lfs_job *job, struct lfs_commit_result *result, st
         .plan = &job->plan,
         .vector = &job->vector,
         .picked = job->picked,
+        .partial = job->partial,
         .naming = job->target.naming,
         .mode = c->has_mode ? c->mode : call->settings->mode,
         .sync = call->settings->sync,
@@ -307,29 +361,44 @@ static errint_t commit(struct lfs_job *job, struct lfs_commit_result *result, st
         .n_properties = n,
         .cancel = call->cancel,
     };
-    return lfs_commit_plan(&request, result, err);
+    return 0;
+}
+
+errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, struct lfs_error *err) {
+    struct lfs_commit_request request;
+    LFS_TRY(make_request(job, &request, err));
+    LFS_TRY(lfs_commit_plan(&request, result, err));
+    const char *source = lfs_job_source_label(job);
+    lfs_log(LFS_LOG_INFO, "%s target=%s version=%" PRIu64 " source=%s result=%s", job->spec->operation,
+            job->target.branch.name, result->version, source ? source : "", lfs_job_outcome(job));
+    if (result->copied_files) {
+        char *note = lfs_sprintf(job->arena, "%" PRIu64 " files could not be linked and were copied", result->copied_files);
+        lfs_list_add(&job->plan.notes, job->arena, note);
+    }
+    return 0;
+}
+
+errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lfs_error *err) {
+    struct lfs_commit_request request;
+    LFS_TRY(make_request(job, &request, err));
+    LFS_TRY(lfs_virtual_init(out, &job->plan, job->planned_ours, job->planned_theirs, job->arena, err));
+    out->version.number = job->target.version->number + 1;
+    return lfs_commit_foresee(&request, job->arena, &out->version.manifest, err);
 }
 
 static void say_committed(struct lfs_job *job, const struct lfs_commit_result *r) {
     struct lfs_buf *out = job->context->answer;
-    lfs_answer_text(out, "result", outcome_word(job));
+    lfs_answer_text(out, "result", lfs_job_outcome(job));
     answer_refs(job);
     lfs_answer_number(out, "version", r->version);
     lfs_answer_text(out, "transaction", r->transaction);
-    if (r->copied_files) {
-        char *note = lfs_sprintf(job->arena, "%" PRIu64 " files could not be linked and were copied", r->copied_files);
-        lfs_list_add(&job->plan.notes, job->arena, note);
-    }
     lfs_answer_plan(out, &job->plan);
-    const char *source = source_label(job);
-    lfs_log(LFS_LOG_INFO, "%s target=%s version=%" PRIu64 " source=%s result=%s", job->spec->operation,
-            job->target.branch.name, r->version, source ? source : "", outcome_word(job));
 }
 
 static void say_dry(struct lfs_job *job) {
     struct lfs_buf *out = job->context->answer;
     lfs_answer_text(out, "result", "dry-run");
-    lfs_answer_text(out, "would-be", outcome_word(job));
+    lfs_answer_text(out, "would-be", lfs_job_outcome(job));
     answer_refs(job);
     lfs_answer_plan(out, &job->plan);
 }
@@ -340,34 +409,59 @@ static bool cancelled(const struct lfs_job *job) {
     return job->context->call->cancel && atomic_load(job->context->call->cancel);
 }
 
+/* Versions that a series has planned can be read like any other. */
+static errint_t know_planned(struct lfs_job *job, struct lfs_error *err) {
+    const struct lfs_lines *lines = &job->context->lines;
+    const struct lfs_virtual **list = LFS_NEW_ARRAY(job->arena, const struct lfs_virtual *, lines->n_planned + 1);
+    if (!list)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < lines->n_planned; i++)
+        list[i] = (const struct lfs_virtual *)lines->planned[i]; /* its first member */
+    job->virtual_versions = list;
+    job->n_virtual = lines->n_planned;
+    return 0;
+}
+
+/* A result that equals the tip: lineage alone is worth a version of a merge, unless it is a fast-forward to the same
+ * content, after which the next one will find the same base: two branches that merge each other in turn come to rest. */
+static bool is_worthless(const struct lfs_job *job) {
+    return job->plan.outcome == LFS_OUTCOME_EMPTY &&
+           (job->spec->skips_empty || job->context->command->policy.only || (job->spec->is_merge && job->ours_is_base));
+}
+
+int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err) {
+    LFS_TRY(know_planned(job, err));
+    LFS_TRY(resolve_target(job, target, err));
+    int prepared = job->spec->prepare(job, err);
+    if (prepared != LFS_PREPARED)
+        return prepared;
+    LFS_TRY(make_plan(job, err));
+    if (cancelled(job))
+        return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
+    if (job->plan.outcome == LFS_OUTCOME_CONFLICT || job->plan.outcome == LFS_OUTCOME_REFUSED)
+        return say_blocked(job, err);
+    if (!is_worthless(job))
+        return LFS_PREPARED;
+    lfs_job_say_unchanged(job, "up-to-date");
+    return LFS_CHANGES_NOTHING;
+}
+
 static errint_t try_once(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,
                          void *argument, struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
-    LFS_CLEANUP(job_free)
+    LFS_CLEANUP(lfs_job_release)
     struct lfs_job job = {.context = context, .arena = arena, .spec = spec, .argument = argument};
     struct lfs_commit_result result = {0};
     if (!arena)
         return lfs_fail_nomem(err);
-    LFS_TRY(resolve_target(&job, target, err));
-    int prepared = spec->prepare(&job, err);
-    if (prepared != LFS_PREPARED)
-        return prepared < 0 ? prepared : 0;
-    LFS_TRY(make_plan(&job, err));
-    if (cancelled(&job))
-        return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
-    if (job.plan.outcome == LFS_OUTCOME_CONFLICT || job.plan.outcome == LFS_OUTCOME_REFUSED)
-        return say_blocked(&job, err);
-    /* A fast-forward to the same content brings nothing, and the next one will find the same base: two branches that
-     * merge each other in turn come to rest. */
-    if (job.plan.outcome == LFS_OUTCOME_EMPTY && (spec->skips_empty || (spec->is_merge && job.ours_is_base))) {
-        lfs_job_say_unchanged(&job, "up-to-date");
-        return 0;
-    }
+    int planned = lfs_job_plan(&job, target, err);
+    if (planned != LFS_PREPARED)
+        return planned < 0 ? planned : 0;
     if (context->command->dry_run) {
         say_dry(&job);
         return 0;
     }
-    LFS_TRY(commit(&job, &result, err));
+    LFS_TRY(lfs_job_commit(&job, &result, err));
     say_committed(&job, &result);
     return 0;
 }

@@ -16,7 +16,13 @@ struct lfs_job {
     const struct lfs_job_spec *spec;
     void *argument; /* the verb's own */
 
-    struct lfs_state target; /* ours: the tip */
+    /* Of a series: what the target holds beside what it says (commits that changed nothing and were skipped); NULL for
+     * none. And whether this is a later step of one replay, so that ff= has been looked at. */
+    const struct lfs_vector *held;
+    bool follows;
+
+    struct lfs_state target; /* ours: the tip, or the newest planned version of a series */
+    uint64_t tip;            /* the tip on the disk */
     struct lfs_vector target_vector;
 
     /* What prepare fills in. */
@@ -29,17 +35,22 @@ struct lfs_job {
     bool backward;           /* theirs is an older version of the base's line ... */
     struct lfs_vector before; /* ... and holds this */
     struct lfs_vector vector; /* what the result holds */
-    const char *picked;       /* lancefs.picked of the result; NULL: as it was */
+    const char *picked, *partial; /* lancefs.picked and lancefs.partial of the result; NULL: as they were */
     const struct lfs_property *extra_property; /* of the transaction, or NULL */
     const char *source_label; /* "feature@6"; NULL: from `source` */
 
     struct lfs_reader reader;
     struct lfs_plan plan;
+    const struct lfs_version *planned_ours, *planned_theirs; /* what the plan was made of in the end */
     struct lfs_list held_versions, held_plans, held_virtual;
     struct lfs_list taken_back; /* of char: transactions whose updates lost by the strategy */
 };
 
-enum lfs_prepared { LFS_PREPARED, LFS_NOTHING_TO_DO };
+enum lfs_prepared {
+    LFS_PREPARED,
+    LFS_NOTHING_TO_DO,   /* the target holds it already */
+    LFS_CHANGES_NOTHING, /* of lfs_job_plan: planned, and not worth a version */
+};
 
 struct lfs_job_spec {
     const char *operation; /* lancefs.op */
@@ -54,6 +65,20 @@ struct lfs_job_spec {
 errint_t lfs_job_run(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,
                      void *argument, struct lfs_error *err);
 
+/* The same in pieces, for a series (series.h). All fields are zero but context, arena, spec, argument, held and follows. A
+ * plan: an enum lfs_prepared (for all but PREPARED the answer has been written), or a negative errno: what could not be
+ * read, or a conflict or refusal, which the answer tells. */
+int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err);
+errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, struct lfs_error *err);
+/* What the commit would give, as a version that more can be planned on; it lives as long as the job. */
+errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lfs_error *err);
+void lfs_job_release(struct lfs_job *job); /* not its arena */
+
+/* "merged", "fast-forward", "conflict", ...; "feature@6"; "main@2". NULL where there is none, or memory is short. */
+const char *lfs_job_outcome(const struct lfs_job *job);
+const char *lfs_job_source_label(const struct lfs_job *job);
+const char *lfs_job_base_label(const struct lfs_job *job);
+
 /* Released with the job: versions that others point into, and plans whose bitmaps virtual states use. Taken over in
  * every case. */
 errint_t lfs_job_hold(struct lfs_job *job, struct lfs_version *version, struct lfs_error *err);
@@ -61,12 +86,22 @@ errint_t lfs_job_hold_plan(struct lfs_job *job, struct lfs_plan *plan, struct lf
 
 errint_t lfs_job_add_virtual(struct lfs_job *job, const struct lfs_virtual *virtual_version, struct lfs_error *err);
 
-/* lancefs.picked of the result of a merge: that of both sides, without what its vector covers. */
+/* lancefs.picked and lancefs.partial of the result of a merge: those of both sides, without what its vector covers. */
 errint_t lfs_job_join_picked(struct lfs_job *job, struct lfs_error *err);
+
+/* Add the source's version to lancefs.partial of the result: rows of it were taken over, and other things left out. */
+errint_t lfs_job_add_partial(struct lfs_job *job, struct lfs_error *err);
 
 /* The virtual base of several (criss-cross merges): what merging them gives. Takes the bases over. A conflict among
  * them is LFS_E_UNSUPPORTED: a unit of unknown value is equal to nothing, and nobody guesses. */
 errint_t lfs_job_virtual_base(struct lfs_job *job, struct lfs_base *bases, size_t n_bases, struct lfs_error *err);
+
+/* Is that state one of the branch's own versions, or one that it comes from, before the fork? */
+bool lfs_job_comes_from(const struct lfs_branch *branch, const struct lfs_base *base);
+
+/* Moves the base of a merge back to where no fragment of it came out of a compaction that one side left out
+ * (left_out.c). LFS_E_UNSUPPORTED where that cannot be done, or the job is no merge. */
+errint_t lfs_job_pass_compactions(struct lfs_job *job, struct lfs_error *err);
 
 /* "name@version" in the job's arena; NULL when memory is short. */
 const char *lfs_job_label(const struct lfs_job *job, const char *name, uint64_t version);

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "util/cleanup.h"
+#include "util/limits.h"
 #include "verbs/answer.h"
-#include "verbs/job.h"
+#include "verbs/series.h"
 
 /* Commits `first` to `last` of a branch; a job takes those from `first` to `last` as one. */
 struct range {
@@ -13,21 +14,15 @@ struct range {
     uint64_t first, last;
 };
 
-static const char *picked_by(const struct lfs_job *job) {
-    const LanceManifest *m = job->target.version->manifest.message;
-    const char *text = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_PICKED);
-    return text ? text : "";
-}
-
 static bool is_held(const struct lfs_job *job, const struct range *r, uint64_t version) {
     return lfs_vector_get(&job->target_vector, r->branch.uuid) >= version ||
-           lfs_picked_has(picked_by(job), r->branch.uuid, version);
+           lfs_picked_has(lfs_version_picked(job->target.version), r->branch.uuid, version);
 }
 
 /* The target's picks, and these. */
 static errint_t add_picks(struct lfs_job *job, const struct range *r, struct lfs_error *err) {
     LFS_AUTO_BUF text = {0};
-    lfs_buf_puts(&text, picked_by(job));
+    lfs_buf_puts(&text, lfs_version_picked(job->target.version));
     for (uint64_t v = r->first; v <= r->last; v++)
         if (!is_held(job, r, v))
             lfs_buf_printf(&text, "%s%s:%" PRIu64, text.length ? "," : "", r->branch.uuid, v);
@@ -35,6 +30,14 @@ static errint_t add_picks(struct lfs_job *job, const struct range *r, struct lfs
     LFS_TRY(lfs_buf_check(&text, err));
     job->picked = lfs_strdup(job->arena, (const char *)text.data);
     return job->picked ? 0 : lfs_fail_nomem(err);
+}
+
+/* A part of a commit is not the commit: what was left out can still be picked. */
+static errint_t record_picks(struct lfs_job *job, const struct range *r, struct lfs_error *err) {
+    unsigned only = job->context->command->policy.only;
+    if (!only)
+        return add_picks(job, r, err);
+    return only & LFS_CLASS_ROWS ? lfs_job_add_partial(job, err) : 0;
 }
 
 /* Where a range begins, by which its commits are found again. */
@@ -79,38 +82,40 @@ static int prepare(struct lfs_job *job, struct lfs_error *err) {
     LFS_TRY(lfs_state_vector(&r->branch, job->base.version, &job->base.vector, err));
     job->ours_is_base = false;
     LFS_TRY(lfs_vector_join(&job->vector, &job->target_vector, err));
-    return add_picks(job, r, err) < 0 ? -ENOMEM : LFS_PREPARED;
+    LFS_TRY(record_picks(job, r, err));
+    return LFS_PREPARED;
 }
 
 static const struct lfs_job_spec spec = {.operation = "cherry-pick", .prepare = prepare};
+static const struct lfs_job_spec skipping = {.operation = "cherry-pick", .skips_empty = true, .prepare = prepare};
 
-/* "feature@5", "feature@3..5", "feature@3..feature@5"; "feature" is its newest commit. */
+/* --- which commits --- */
+
+static bool is_number(const char *text) { return *text && text[strspn(text, "0123456789")] == 0; }
+
+/* "feature@5", "feature@3..5", "feature@3..feature@5", "tags/a..tags/b"; "feature" is its newest commit. */
 static errint_t parse_range(struct lfs_verb_context *context, const char *word, struct range *out,
                             struct lfs_error *err) {
     const char *dots = strstr(word, "..");
     char *left = lfs_strndup(context->arena, word, dots ? (size_t)(dots - word) : strlen(word));
-    struct lfs_state state = {0};
-    struct lfs_ref_words first, last;
+    struct lfs_branch branch;
     if (!left)
         return lfs_fail_nomem(err);
-    LFS_TRY(lfs_ref_parse(left, context->arena, &first, err));
-    errint_t result = lfs_verb_state(context, left, &state, err);
-    if (result == 0) {
-        out->branch = state.branch;
-        out->first = out->last = state.version->number;
-        lfs_version_release(state.version);
-    }
-    if (result < 0 || !dots)
-        return result;
+    LFS_TRY(lfs_verb_ref(context, left, &out->branch, &out->first, err));
+    out->last = out->first;
+    if (!dots)
+        return 0;
     const char *right = dots + 2;
-    char *whole = strchr(right, '@') ? lfs_strdup(context->arena, right)
-                                     : lfs_sprintf(context->arena, "%s@%s", first.literal, right);
-    if (!whole)
-        return lfs_fail_nomem(err);
-    LFS_TRY(lfs_ref_parse(whole, context->arena, &last, err));
-    if (!first.version || !last.version || strcmp(first.stripped, last.stripped))
-        return lfs_fail(err, LFS_E_USAGE, "%s: a range is of one branch, as in feature@3..5", word);
-    out->last = last.version;
+    bool named = lfs_verb_is_tag(right) || strchr(right, '@');
+    if (!(lfs_verb_is_tag(left) || strchr(left, '@')) || !(named || is_number(right)))
+        return lfs_fail(err, LFS_E_USAGE, "%s: a range is written as in feature@3..5", word);
+    if (!named) {
+        LFS_TRY(lfs_command_number(right, word, &out->last, err));
+    } else {
+        LFS_TRY(lfs_verb_ref(context, right, &branch, &out->last, err));
+        if (strcmp(branch.name, out->branch.name))
+            return lfs_fail(err, LFS_E_USAGE, "%s: a range is of one branch, as in feature@3..5", word);
+    }
     return out->first <= out->last ? 0 : lfs_fail(err, LFS_E_USAGE, "%s: the range ends before it begins", word);
 }
 
@@ -130,6 +135,32 @@ static errint_t check_range(struct lfs_verb_context *context, const struct range
     return 0;
 }
 
+/* Each commit of the range as a version of its own. */
+static errint_t pick_each(struct lfs_verb_context *context, const struct range *r, struct lfs_error *err) {
+    struct lfs_arena *arena = context->arena;
+    size_t n = 0;
+    if (r->last - r->first >= LFS_SERIES_STEPS_MAX)
+        return lfs_fail(err, LFS_E_TOO_BIG, "more than %u commits at once: pick a part of them first, or squash them",
+                        LFS_SERIES_STEPS_MAX);
+    struct lfs_series series = {
+        .target = context->call->branch,
+        .source = lfs_sprintf(arena, "%s@%" PRIu64 "..%" PRIu64, r->branch.name, r->first, r->last),
+        .steps = LFS_NEW_ARRAY(arena, struct lfs_series_step, r->last - r->first + 1),
+    };
+    struct range *each = LFS_NEW_ARRAY(arena, struct range, r->last - r->first + 1);
+    if (!series.source || !series.steps || !each)
+        return lfs_fail_nomem(err);
+    for (uint64_t v = r->first; v <= r->last; v++, n++) {
+        each[n] = (struct range){r->branch, v, v};
+        series.steps[n] = (struct lfs_series_step){
+            .spec = &skipping, .argument = &each[n], .label = lfs_sprintf(arena, "%s@%" PRIu64, r->branch.name, v)};
+        if (!series.steps[n].label)
+            return lfs_fail_nomem(err);
+    }
+    series.n_steps = n;
+    return lfs_series_run(context, &series, err);
+}
+
 errint_t lfs_verb_cherry_pick(struct lfs_verb_context *context, struct lfs_error *err) {
     const struct lfs_command *c = context->command;
     struct range r;
@@ -138,7 +169,6 @@ errint_t lfs_verb_cherry_pick(struct lfs_verb_context *context, struct lfs_error
     LFS_TRY(parse_range(context, c->words[0], &r, err));
     LFS_TRY(check_range(context, &r, err));
     if (r.first < r.last && !c->squash)
-        return lfs_fail(err, LFS_E_UNSUPPORTED,
-                        "a range as so many versions is not there yet: add squash for one version in all");
+        return pick_each(context, &r, err);
     return lfs_job_run(context, &spec, context->call->branch, &r, err);
 }

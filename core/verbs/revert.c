@@ -15,14 +15,13 @@ struct way {
     bool with_lineage; /* what `to` did not hold yet is forgotten, so that it can be merged again */
 };
 
-static const char *picks(const struct lfs_version *v) {
-    const LanceManifest *m = v->manifest.message;
-    const char *text = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_PICKED);
-    return text ? text : "";
-}
-
-static bool same_picks(const struct lfs_version *a, const struct lfs_version *b) {
-    return strcmp(picks(a), picks(b)) == 0;
+/* Marks that nothing has changed since go back with the content. */
+static void restore_marks(struct lfs_job *job) {
+    const struct lfs_version *undone = job->base.version, *before = job->source.version, *now = job->target.version;
+    if (strcmp(lfs_version_picked(undone), lfs_version_picked(now)) == 0)
+        job->picked = lfs_strdup(job->arena, lfs_version_picked(before));
+    if (strcmp(lfs_version_partial(undone), lfs_version_partial(now)) == 0)
+        job->partial = lfs_strdup(job->arena, lfs_version_partial(before));
 }
 
 /* Where the version that is taken back had taken lineage back itself (an undo, a restore), what it forgot is there again. */
@@ -49,10 +48,10 @@ static int go_back(struct lfs_job *job, const struct way *way, struct lfs_error 
     LFS_TRY(lfs_state_vector(branch, job->source.version, &job->before, err));
     job->ours_is_base = way->from == job->target.version->number;
     LFS_TRY(lfs_vector_join(&job->vector, way->with_lineage ? &job->before : &job->target_vector, err));
-    if (!way->with_lineage)
+    if (way->with_lineage)
+        restore_marks(job);
+    else
         LFS_TRY(remember(job, err));
-    if (way->with_lineage && same_picks(job->base.version, job->target.version))
-        job->picked = lfs_strdup(job->arena, picks(job->source.version));
     return LFS_PREPARED;
 }
 
@@ -71,13 +70,24 @@ static int prepare_revert(struct lfs_job *job, struct lfs_error *err) {
 
 static const struct lfs_job_spec revert_spec = {.operation = "revert", .skips_empty = true, .prepare = prepare_revert};
 
+/* "7", "main@7" or a tag, which must be of this branch. */
+static errint_t find_version(struct lfs_verb_context *context, const char *word, uint64_t *version,
+                             struct lfs_error *err) {
+    struct lfs_branch branch;
+    if (word[strspn(word, "0123456789")] == 0 || (!lfs_verb_is_tag(word) && !strchr(word, '@')))
+        return lfs_command_number(word, "a version", version, err);
+    LFS_TRY(lfs_verb_ref(context, word, &branch, version, err));
+    if (strcmp(branch.name, context->call->branch) == 0)
+        return 0;
+    return lfs_fail(err, LFS_E_USAGE, "%s is a version of %s, not of this branch", word, branch.name);
+}
+
 errint_t lfs_verb_revert(struct lfs_verb_context *context, struct lfs_error *err) {
     const struct lfs_command *c = context->command;
     uint64_t version;
     if (c->n_words != 1)
         return lfs_fail(err, LFS_E_USAGE, "name the version of this branch to take back");
-    const char *word = strrchr(c->words[0], '@') ? strrchr(c->words[0], '@') + 1 : c->words[0];
-    LFS_TRY(lfs_command_number(word, "a version", &version, err));
+    LFS_TRY(find_version(context, c->words[0], &version, err));
     return lfs_job_run(context, &revert_spec, context->call->branch, &version, err);
 }
 

@@ -20,12 +20,18 @@ errint_t lfs_verb_cherry_pick(struct lfs_verb_context *context, struct lfs_error
 errint_t lfs_verb_revert(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_undo(struct lfs_verb_context *context, struct lfs_error *err);
 
-/* A ref of a command: its branch, and its version (the tip where none is named), to be released. */
+/* A branch and one of its versions, to be released. */
 struct lfs_state {
     struct lfs_branch branch;
     struct lfs_version *version;
     enum lfs_naming naming; /* of the branch's manifests */
 };
+/* A ref of a command, "feature", "feature@7", "tags/v1": its branch and version (the tip's where none is named). That the
+ * version is there is not looked at. */
+errint_t lfs_verb_ref(struct lfs_verb_context *context, const char *word, struct lfs_branch *branch, uint64_t *version,
+                      struct lfs_error *err);
+bool lfs_verb_is_tag(const char *word);
+/* The same, read. */
 errint_t lfs_verb_state(struct lfs_verb_context *context, const char *word, struct lfs_state *out, struct lfs_error *err);
 /* The tip of a branch by its own name, which is not read as a ref: a branch may be called tree/x. */
 errint_t lfs_verb_tip(struct lfs_verb_context *context, const char *name, struct lfs_state *out, struct lfs_error *err);

@@ -10,41 +10,56 @@
 
 struct verb {
     const char *file;
+    enum lfs_verb_kind kind;
     errint_t (*run)(struct lfs_verb_context *context, struct lfs_error *err);
     const char *usage;
 };
 
 static const struct verb verbs[] = {
-    {".merge", lfs_verb_merge,
-     "# .merge: SOURCE [options]\n"
+    {".merge", LFS_VERB_MERGE, lfs_verb_merge,
+     "# .merge: SOURCE... [options]\n"
      "# write a branch's name here to merge it into this branch\n"
      "#\n"
      "#   echo feature > .merge                    what feature changed comes into this branch, as one new version\n"
      "#   echo 'feature@7 dry-run' > .merge        what merging that version would do; nothing is written\n"
-     "#   echo feature main > MNT/.merge           the same with the target named\n"
+     "#   echo tags/v1 > .merge                    the version that a tag names\n"
+     "#   echo feature main > MNT/.merge           the same with the target named, last\n"
+     "#   echo 'feature replay' > .merge           a version for each commit of feature that this branch lacks\n"
+     "#   echo a b c > .merge                      several branches one after the other, a version for each\n"
+     "#\n"
+     "# Several versions are all planned before the first is written, so that a conflict in any changes nothing. After\n"
+     "# the first is there, the command goes on to its end. Each is a merge of its own: .undo steps=N counts versions.\n"
      "#\n"
      "# Options: mode=graft|link|copy  ff=auto|only|never  expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"
      "#   strategy=fail|source-wins|dest-wins for what both sides changed, and the same for one class of it alone:\n"
-     "#   rows= columns= schema= config=\n"
+     "#   rows= columns= schema= config= indexes=\n"
+     "#   only=rows,columns,schema,config,indexes takes over these classes alone; a later merge brings the rest\n"
+     "#   base=REF the version to compare with, instead of the one that is found; both sides must hold it\n"
+     "#   fieldids=renumber|strict   new columns of both sides under one field id: a new id for theirs, or a conflict\n"
      "# The write fails with an error number when the merge does; the answer can be read here.\n"},
-    {".cherry-pick", lfs_verb_cherry_pick,
+    {".cherry-pick", LFS_VERB_PICK, lfs_verb_cherry_pick,
      "# .cherry-pick: REF[..REF] [options]\n"
      "# write a commit here to apply just what it changed to this branch\n"
      "#\n"
      "#   echo feature@5 > .cherry-pick            the fifth version of feature, against the fourth\n"
-     "#   echo 'feature@3..5 squash' > .cherry-pick    a range, both ends included, as one version\n"
+     "#   echo feature@3..5 > .cherry-pick         a range, both ends included, one by one; all planned before the first\n"
+     "#   echo 'feature@3..5 squash' > .cherry-pick    the range as one version\n"
+     "#   echo tags/v1 > .cherry-pick              the commit that a tag names\n"
      "#\n"
-     "# Options: mode=graft|link|copy  strategy=fail|source-wins|dest-wins  expect=VERSION  message=\"...\"  squash  dry-run\n"},
-    {".revert", lfs_verb_revert,
+     "# Options: mode=graft|link|copy  expect=VERSION  message=\"...\"  property.KEY=VALUE  squash  dry-run\n"
+     "#   strategy= rows= columns= schema= config= indexes= only= fieldids=    as in .merge\n"},
+    {".revert", LFS_VERB_REVERT, lfs_verb_revert,
      "# .revert: VERSION [options]\n"
      "# write a version of this branch here to take back what it changed; later commits stay\n"
      "#\n"
      "#   echo 7 > .revert\n"
      "#\n"
-     "# Options: expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"},
-    {".undo", lfs_verb_undo,
+     "# Options: expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"
+     "#   strategy= rows= columns= schema= config= indexes= only=    as in .merge; the source is the state before VERSION\n"},
+    {".undo", LFS_VERB_UNDO, lfs_verb_undo,
      "# .undo: [steps=N] [options]\n"
-     "# takes back this branch's last merge (or its last N), so that it can be made again\n"
+     "# takes back this branch's last merge (or its last N), so that it can be made again. Of a merge that made several\n"
+     "# versions (replay, several sources) each version is one step.\n"
      "#\n"
      "#   echo steps=1 > .undo\n"
      "#\n"
@@ -74,6 +89,7 @@ static errint_t run(const struct verb *verb, struct lfs_verb_context *context, s
     if (strlen(call->line) > LFS_COMMAND_BYTES_MAX)
         return lfs_fail(err, LFS_E_USAGE, "a command can have %u bytes at most", LFS_COMMAND_BYTES_MAX);
     LFS_TRY(lfs_command_parse(call->line, context->arena, &command, err));
+    LFS_TRY(lfs_command_check(&command, verb->kind, verb->file, err));
     LFS_TRY(lfs_lines_read(call->dataset, context->arena, &context->lines, err));
     context->command = &command;
     return verb->run(context, err);
@@ -94,55 +110,4 @@ errint_t lfs_verb_run(const char *file, const struct lfs_verb_call *call, struct
         lfs_answer_error(answer, &error);
     }
     return answer->failed ? -ENOMEM : result;
-}
-
-/* --- refs --- */
-
-/* Both readings of a name are tried, since a branch may itself be called tree/x; when both exist nobody guesses. */
-static errint_t find_branch(struct lfs_verb_context *context, const struct lfs_ref_words *ref, struct lfs_branch *out,
-                            struct lfs_error *err) {
-    struct lfs_dataset *ds = context->call->dataset;
-    errint_t stripped = lfs_dataset_branch(ds, context->arena, ref->stripped, out, err);
-    if (ref->stripped == ref->literal)
-        return stripped;
-    struct lfs_branch other;
-    struct lfs_error why;
-    errint_t literal = lfs_dataset_branch(ds, context->arena, ref->literal, &other, &why);
-    if (literal == 0 && stripped == 0)
-        return lfs_fail(err, LFS_E_USAGE, "%s can mean the branch %s or the branch %s: write tree/%s for the latter",
-                        ref->literal, ref->stripped, ref->literal, ref->literal);
-    if (literal == 0)
-        *out = other;
-    return literal == 0 ? 0 : stripped;
-}
-
-errint_t lfs_verb_branch(struct lfs_verb_context *context, const char *word, struct lfs_branch *out,
-                         struct lfs_error *err) {
-    struct lfs_ref_words ref;
-    LFS_TRY(lfs_ref_parse(word, context->arena, &ref, err));
-    if (ref.version)
-        return lfs_fail(err, LFS_E_USAGE, "%s: a branch is wanted here, not one version of it", word);
-    return find_branch(context, &ref, out, err);
-}
-
-errint_t lfs_verb_tip(struct lfs_verb_context *context, const char *name, struct lfs_state *out,
-                      struct lfs_error *err) {
-    struct lfs_dataset *ds = context->call->dataset;
-    uint64_t tip;
-    LFS_TRY(lfs_dataset_branch(ds, context->arena, name, &out->branch, err));
-    LFS_TRY(lfs_dataset_tip(ds, out->branch.dir, &tip, &out->naming, err));
-    return lfs_dataset_version(ds, out->branch.dir, tip, &out->version, err);
-}
-
-errint_t lfs_verb_state(struct lfs_verb_context *context, const char *word, struct lfs_state *out,
-                        struct lfs_error *err) {
-    struct lfs_ref_words ref;
-    uint64_t tip;
-    if (strncmp(word, "tags/", 5) == 0)
-        return lfs_fail(err, LFS_E_UNSUPPORTED, "%s: tags are not there yet; name the version, as in main@7", word);
-    LFS_TRY(lfs_ref_parse(word, context->arena, &ref, err));
-    LFS_TRY(find_branch(context, &ref, &out->branch, err));
-    LFS_TRY(lfs_dataset_tip(context->call->dataset, out->branch.dir, &tip, &out->naming, err));
-    return lfs_dataset_version(context->call->dataset, out->branch.dir, ref.version ? ref.version : tip, &out->version,
-                               err);
 }

@@ -61,13 +61,15 @@ for (const [ref, errnos] of Object.entries(UNKNOWN)) {
   });
 }
 
-test("refs: a tag that is not there is ENOENT, or tags are not due and said so", async (t) => {
-  const g = await overlap(t),
-    r = await ctl(control(g, "main"), "tags/nosuch");
-  assert.ok(["ENOENT", "EOPNOTSUPP"].includes(r.errno), r.stderr);
-  assert.equal(r.answer.result, r.errno === "ENOENT" ? "error" : "refused");
-  assert.match(r.answer.error, /tag/);
-  assert.equal(tip(g.ds), 6);
+test("refs: a tag that is not there is ENOENT", async (t) => {
+  const g = await overlap(t);
+  for (const line of ["tags/nosuch", "tags/", "tags/a/b", "tags/../x"]) {
+    const a = await stops(g, "main", line, "ENOENT", "error");
+    assert.match(a.error, /there is no tag/);
+  }
+  await stops(g, "main", "tags/nosuch@3", "EINVAL", "error");
+  const r = await ctl(path.join(g.m.mnt, ".merge"), "feature tags/nosuch");
+  assert.equal(r.errno, "EINVAL", "a target is a branch");
 });
 
 test("refs: a branch into itself is up-to-date", async (t) => {
@@ -214,6 +216,18 @@ const WRONG = [
   "mode=graft",
   "feature dry-run=maybe",
   "feature strategy=guess",
+  "feature only=",
+  "feature only=rows,",
+  "feature only=rows,colums",
+  "feature fieldids=maybe",
+  "feature base=",
+  "feature base=main@x",
+  "feature only=rows replay",
+  "feature only=rows ff=only",
+  "feature base=main@2 replay",
+  "feature feature base=main@2",
+  "feature steps=2",
+  "feature squash",
 ];
 for (const line of WRONG) {
   test(`wrong words are EINVAL and named: ${line}`, async (t) => {
@@ -222,15 +236,50 @@ for (const line of WRONG) {
   });
 }
 
-// A second word is a second source, which a version may not have yet: then that is `refused`, and called by its name.
-test("a word that is no option and no branch: feature nonsense", async (t) => {
-  const g = await overlap(t),
-    before = snapshot(g.root),
-    r = await ctl(control(g, "main"), "feature nonsense");
-  assert.ok(["EINVAL", "ENOENT", "EOPNOTSUPP"].includes(r.errno), r.stderr);
-  assert.equal(r.answer.result, r.errno === "EOPNOTSUPP" ? "refused" : "error", r.answer.text);
-  assert.match(r.answer.error, /nonsense|source/);
-  assert.deepEqual(difference(before, snapshot(g.root)), []);
+test("a word that is no option is a second source: feature nonsense is ENOENT, and nothing is merged", async (t) => {
+  const a = await stops(await overlap(t), "main", "feature nonsense", "ENOENT", "error");
+  assert.match(a.error, /nonsense/);
+});
+
+// Which verb takes which option: one that means nothing to a verb is never ignored.
+const OPTIONS = {
+  "strategy=dest-wins": [".merge", ".cherry-pick", ".revert"],
+  "rows=dest-wins": [".merge", ".cherry-pick", ".revert"],
+  "columns=dest-wins": [".merge", ".cherry-pick", ".revert"],
+  "schema=dest-wins": [".merge", ".cherry-pick", ".revert"],
+  "config=dest-wins": [".merge", ".cherry-pick", ".revert"],
+  "indexes=dest-wins": [".merge", ".cherry-pick", ".revert"],
+  "only=rows,columns,schema,config,indexes": [".merge", ".cherry-pick", ".revert"],
+  "mode=link": [".merge", ".cherry-pick"],
+  "fieldids=strict": [".merge", ".cherry-pick"],
+  "ff=auto": [".merge"],
+  "base=main@2": [".merge"],
+  replay: [".merge"],
+  squash: [".cherry-pick"],
+  "steps=1": [".undo"],
+  "from=3": [],
+  "older-than=7d": [],
+  "expect=6": [".merge", ".cherry-pick", ".revert", ".undo"],
+  'message="a b"': [".merge", ".cherry-pick", ".revert", ".undo"],
+  "property.k=v": [".merge", ".cherry-pick", ".revert", ".undo"],
+};
+const WORDS = { ".merge": "feature", ".cherry-pick": "feature@6", ".revert": "6", ".undo": "" };
+test("each verb takes the options that mean something to it, and says of the others whose they are", async (t) => {
+  const g = await overlap(t);
+  for (const [file, word] of Object.entries(WORDS))
+    for (const [option, takers] of Object.entries(OPTIONS)) {
+      const r = await ctl(control(g, "main", file), `${word} ${option} dry-run`),
+        name = option.replace(/=.*|^(property\.).*/, "$1");
+      if (takers.includes(file)) {
+        assert.notEqual(r.errno, "EINVAL", `${file} takes ${option}: ${r.answer.text}`);
+        continue;
+      }
+      assert.equal(r.errno, "EINVAL", `${file} does not take ${option}: ${r.answer.text}`);
+      assert.ok(r.answer.error.startsWith(name), r.answer.error);
+      assert.ok(r.answer.error.includes(`no option of ${file}`), r.answer.error);
+      for (const taker of takers) assert.ok(r.answer.error.includes(taker), r.answer.error);
+    }
+  assert.equal(tip(g.ds), 6);
 });
 
 // --- -o ro, and what the answer is like

@@ -106,6 +106,7 @@ const OPS = {
     await t.restore();
   },
   fork: async (t, { name, from, version }) => (await (await t.branches()).create(name, from, version)).close(),
+  tag: async (t, { name, version }) => (await t.tags()).create(name, version),
   drop: async (t, { name }) => (await t.branches()).delete(name),
   branches: async (t) => Object.keys(await (await t.branches()).list()).sort(),
   count: (t, { where }) => t.countRows(where),

@@ -295,7 +295,7 @@ onEach("a delete behind a compaction that the target has not is refused, never t
   await g.op("f", "optimize");
   await g.op("f", "delete", { where: "id = 5" });
   const a = await pickFails(g, "main", `f@${tip(g.storage("f"))}`, "EOPNOTSUPP", "refused");
-  assert.match(a.reason, /compaction of f rewrote/);
+  assert.match(a.text, /compaction/);
   await merge(g, "main", "f", "fast-forward");
   await checkThenUnmount(g, { main: without(TWENTY, 5) });
 });

@@ -2,10 +2,11 @@
 // Compaction on one side or both, before or after deletes, updates and appends on either; overwrite and restore. Each
 // merge is right to the row, or refused by name with nothing changed; where it must go through the test says so.
 import assert from "node:assert/strict";
+import { configure } from "../interop/configure.mjs";
 import { load, tip } from "../interop/manifest.mjs";
 import { changed, rows, span, without } from "../harness/rows.mjs";
 import { checkStorage, checkThenUnmount, checkTip, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
-import { merge, mergeFails, scratch, withOps } from "../harness/verbs.mjs";
+import { merge, mergeFails, pick, pickFails, scratch, withOps } from "../harness/verbs.mjs";
 
 const SIXTY = rows(0, 60);
 const lots = (n) => Array.from({ length: n }, (_, i) => rows(i * 10, 10));
@@ -276,4 +277,111 @@ onEach("C69 whole_fragments: a fragment gone on one side, deleted from on the ot
   const done = await mergesOrRefuses(g, "main", "third", all);
   if (done === "refused") await checkTip(g, "main", all);
   await checkThenUnmount(g, { main: all });
+});
+
+// --- a compaction that a merge left out, and what happens to its fragments after it ---
+
+// main deleted 7, f deleted 5, compacted, and was merged: main keeps its own fragments.
+async function leftOut(t, engine) {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "delete", { where: "id = 5" });
+  await g.op("f", "optimize");
+  await g.op("main", "delete", { where: "id = 7" });
+  const a = await merge(g, "main", "f");
+  assert.match(a.text, /a compaction of f is left out/);
+  await checkTip(g, "main", without(rows(0, 20), 5, 7));
+  return g;
+}
+
+onEach("rows deleted on the source after its compaction was left out arrive all the same", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.op("f", "delete", { where: "id = 6" });
+  await merge(g, "main", "f");
+  await checkTip(g, "main", without(rows(0, 20), 5, 6, 7));
+  await g.op("f", "delete", { where: "id = 9" });
+  await g.op("main", "delete", { where: "id = 10" });
+  await merge(g, "main", "f");
+  const all = without(rows(0, 20), 5, 6, 7, 9, 10);
+  await checkTip(g, "main", all);
+  await merge(g, "f", "main", ["merged", "fast-forward"]);
+  await checkTip(g, "f", all);
+  await g.op("f", "update", { where: "id = 8", values: { v: "up" } });
+  const done = await mergesOrRefuses(g, "main", "f", changed(all, 8, { v: "up" }));
+  await checkThenUnmount(g, { main: done === "merged" ? changed(all, 8, { v: "up" }) : all });
+});
+
+onEach("rows updated on the source after its compaction was left out arrive all the same, and so on", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.op("f", "update", { where: "id = 8", values: { v: "up" } });
+  await g.op("f", "optimize"); // the compacted fragment goes into another one
+  await g.op("f", "delete", { where: "id = 9" });
+  await g.op("main", "delete", { where: "id = 10" });
+  await merge(g, "main", "f");
+  await checkThenUnmount(g, { main: changed(without(rows(0, 20), 5, 7, 9, 10), 8, { v: "up" }) });
+});
+
+onEach("rows that came with the left out compaction, and went again on the target, stay away; so do config keys", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "delete", { where: "id = 5" });
+  await g.op("f", "optimize");
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  configure(g.storage("f"), { config: { k: "1" } });
+  await g.op("main", "delete", { where: "id = 7" });
+  await merge(g, "main", "f");
+  await g.op("main", "delete", { where: "id = 100" });
+  await g.op("main", "update", { where: "id = 101", values: { v: "mine" } });
+  configure(g.ds, { config: { k: null } });
+  await g.op("f", "delete", { where: "id = 6" });
+  await merge(g, "main", "f");
+  const all = [...without(rows(0, 20), 5, 6, 7), ...changed(rows(101, 1, "f"), 101, { v: "mine" })];
+  assert.equal(load(g.ds).config.k, undefined);
+  await checkThenUnmount(g, { main: all });
+});
+
+onEach("a row that both sides change after a compaction was left out is a conflict, not a silent choice", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.op("f", "delete", { where: "id = 6" });
+  await g.op("main", "update", { where: "id = 6", values: { v: "mine" } });
+  await mergeFails(g, "main", "f", "ECANCELED", "conflict");
+  await checkThenUnmount(g, { main: changed(without(rows(0, 20), 5, 7), 6, { v: "mine" }) });
+});
+
+onEach("the other way round: the target's own compaction was left out by the source", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "delete", { where: "id = 7" });
+  await g.op("main", "delete", { where: "id = 5" });
+  await g.op("main", "optimize");
+  await merge(g, "f", "main");
+  await g.op("main", "delete", { where: "id = 6" });
+  await g.op("main", "update", { where: "id = 11", values: { v: "mine" } });
+  await g.op("f", "delete", { where: "id = 12" });
+  await merge(g, "main", "f");
+  const all = changed(without(rows(0, 20), 5, 6, 7, 12), 11, { v: "mine" });
+  await checkTip(g, "main", all);
+  await merge(g, "f", "main", ["merged", "fast-forward"]);
+  await checkThenUnmount(g, { main: all, f: all });
+});
+
+onEach("a commit on compacted rows is not picked where the compaction is not: refused, never a change that is lost", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.fork("h");
+  await g.op("f", "delete", { where: "id = 6" });
+  const a = await pickFails(g, "h", `f@${tip(g.storage("f"))}`, "EOPNOTSUPP");
+  assert.match(a.error, /compaction/);
+  await g.op("f", "add", { rows: rows(100, 1, "f") });
+  await pick(g, "h", "f"); // an append needs no row of before
+  await checkTip(g, "h", [...without(rows(0, 20), 5, 7), ...rows(100, 1, "f")]);
+  await merge(g, "h", "f");
+  const all = [...without(rows(0, 20), 5, 6, 7), ...rows(100, 1, "f")];
+  await checkThenUnmount(g, { h: all });
+});
+
+onEach("left out, and the source's versions of before it cleaned away: right rows or a refusal", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.op("f", "clean");
+  await g.op("f", "delete", { where: "id = 6" });
+  await mergesOrRefuses(g, "main", "f", without(rows(0, 20), 5, 6, 7));
 });
