@@ -136,96 +136,41 @@ static errint_t build_fragments(const struct lfs_build *b, LanceManifest *m, str
 
 /* --- indexes --- */
 
-/* Theirs' list, each index's files carried into the target's own storage (merge-semantics section 7). */
-static errint_t carry_indices(const struct lfs_build *b, LanceIndexSection **out, struct lfs_error *err) {
-    const LanceIndexSection *ours = b->request->target_tip->manifest.indices,
-                            *theirs = b->request->source_version->manifest.indices;
-    *out = NULL;
-    if (!theirs)
-        return 0;
-    LanceIndexSection *section = lfs_memdup(b->arena, theirs, sizeof *section);
-    LanceIndex **list = LFS_NEW_ARRAY(b->arena, LanceIndex *, theirs->n_indices + 1);
-    if (!section || !list)
-        return lfs_fail_nomem(err);
-    section->indices = list;
-    for (size_t i = 0; i < theirs->n_indices; i++) {
-        const LanceIndex *own = lfs_index_find(ours, theirs->indices[i]);
-        list[i] = lfs_memdup(b->arena, theirs->indices[i], sizeof *list[i]);
-        if (!list[i])
+/* One entry of the plan's list; NULL in *out when the target's own has lost its files. */
+static errint_t build_index(const struct lfs_build *b, const struct lfs_plan_index *from, LanceIndex **out,
+                            struct lfs_error *err) {
+    const LanceIndex *own = lfs_index_find(b->request->target_tip->manifest.indices, from->record);
+    *out = (LanceIndex *)from->record; /* only packed from here on */
+    if (own != from->record) {
+        *out = lfs_memdup(b->arena, from->record, sizeof **out);
+        if (!*out)
             return lfs_fail_nomem(err);
-        if (own) { /* the target reaches its files already */
-            list[i]->has_base_id = own->has_base_id;
-            list[i]->base_id = own->base_id;
-        } else {
-            LFS_TRY(lfs_place_index(b->placer, list[i], err));
-        }
+        if (!own)
+            return lfs_place_index(b->placer, *out, err);
+        (*out)->has_base_id = own->has_base_id; /* the target reaches its files already */
+        (*out)->base_id = own->base_id;
     }
-    *out = section;
-    return 0;
+    return lfs_place_own_index(b->placer, out, err);
 }
 
-static bool has_field(const LanceManifest *m, int32_t id) {
-    for (size_t i = 0; i < m->n_fields; i++)
-        if (m->fields[i]->id == id)
-            return true;
-    return false;
-}
-
-/* Fragments whose data the index was not built from leave its coverage. */
-static errint_t cut_coverage(const struct lfs_build *b, LanceIndex **index, struct lfs_error *err) {
-    const struct lfs_list *cuts = &b->request->plan->index_cuts;
-    roaring_bitmap_t *covered = NULL;
-    for (size_t i = 0; i < cuts->count; i++) {
-        const struct lfs_index_cut *cut = cuts->items[i];
-        for (size_t k = 0; k < (*index)->n_fields; k++) {
-            if ((*index)->fields[k] != cut->field || !(*index)->has_fragment_bitmap)
-                continue;
-            if (!covered)
-                covered = roaring_bitmap_portable_deserialize_safe((const char *)(*index)->fragment_bitmap.data,
-                                                                   (*index)->fragment_bitmap.len);
-            if (!covered)
-                return lfs_fail(err, LFS_E_CORRUPT, "the coverage of index %s cannot be read",
-                                (*index)->name ? (*index)->name : "");
-            roaring_bitmap_remove(covered, (uint32_t)cut->fragment);
-        }
-    }
-    if (!covered)
-        return 0;
-    LanceIndex *copy = lfs_memdup(b->arena, *index, sizeof *copy);
-    size_t size = roaring_bitmap_portable_size_in_bytes(covered);
-    uint8_t *bytes = lfs_alloc(b->arena, size);
-    if (copy && bytes) {
-        roaring_bitmap_portable_serialize(covered, (char *)bytes);
-        copy->fragment_bitmap = (ProtobufCBinaryData){size, bytes};
-        *index = copy;
-    }
-    roaring_bitmap_free(covered);
-    return copy && bytes ? 0 : lfs_fail_nomem(err);
-}
-
-/* Ours' list without the indexes on fields that the result's schema has no more, coverage cut where data was replaced. */
-static errint_t keep_indices(const struct lfs_build *b, const LanceManifest *next, LanceIndexSection **out,
-                             struct lfs_error *err) {
-    LanceIndexSection *ours = b->request->target_tip->manifest.indices;
-    *out = ours;
-    if (!ours || (!b->request->plan->schema_changed && !b->request->plan->index_cuts.count))
-        return 0;
-    LanceIndexSection *section = lfs_memdup(b->arena, ours, sizeof *section);
-    LanceIndex **list = LFS_NEW_ARRAY(b->arena, LanceIndex *, ours->n_indices + 1);
+/* The list is always written out: without the section every index would be gone (merge-semantics section 7). */
+static errint_t build_indices(const struct lfs_build *b, LanceIndexSection **out, struct lfs_error *err) {
+    const struct lfs_plan *plan = b->request->plan;
+    LanceIndexSection *ours = b->request->target_tip->manifest.indices, *section = LFS_NEW(b->arena, LanceIndexSection);
+    LanceIndex **list = LFS_NEW_ARRAY(b->arena, LanceIndex *, plan->n_indices + 1);
+    bool same = (ours ? ours->n_indices : 0) == plan->n_indices;
     if (!section || !list)
         return lfs_fail_nomem(err);
+    lance__table__index_section__init(section);
     section->indices = list;
-    section->n_indices = 0;
-    for (size_t i = 0; i < ours->n_indices; i++) {
-        bool valid = true;
-        for (size_t k = 0; k < ours->indices[i]->n_fields; k++)
-            valid &= has_field(next, ours->indices[i]->fields[k]);
-        if (!valid)
-            continue;
-        list[section->n_indices] = ours->indices[i];
-        LFS_TRY(cut_coverage(b, &list[section->n_indices++], err));
+    for (size_t i = 0; i < plan->n_indices; i++) {
+        LanceIndex *index;
+        LFS_TRY(build_index(b, &plan->indices[i], &index, err));
+        same = same && index == ours->indices[i];
+        if (index)
+            list[section->n_indices++] = index;
     }
-    *out = section;
+    *out = same ? ours : section->n_indices ? section : NULL;
     return 0;
 }
 
@@ -312,10 +257,7 @@ errint_t lfs_build_manifest(const struct lfs_build *b, struct lfs_manifest *out,
     *out = (struct lfs_manifest){.message = m};
     LFS_TRY(build_fragments(b, m, err));
     LFS_TRY(lfs_build_table_metadata(b, m, err));
-    if (plan->take_their_indices && plan->outcome != LFS_OUTCOME_EMPTY)
-        LFS_TRY(carry_indices(b, &out->indices, err));
-    else
-        LFS_TRY(keep_indices(b, m, &out->indices, err));
+    LFS_TRY(build_indices(b, &out->indices, err));
     m->base_paths = b->placer->bases;
     m->n_base_paths = b->placer->n_bases;
     LFS_TRY(stamp(b, m, err));

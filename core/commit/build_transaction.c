@@ -209,7 +209,7 @@ errint_t lfs_build_transaction(const struct lfs_build *b, const struct lfs_manif
         return say_append(b, next->message, t, err);
     if (takes)
         return say_delete(b, next->message, t, err);
-    if (next->indices != b->request->target_tip->manifest.indices)
+    if (plan->indices_changed)
         return say_create_index(b, next, t, err);
     return say_update_config(b, next->message, t, err);
 }

@@ -319,57 +319,106 @@ errint_t lfs_place_deletion_file(struct lfs_placer *p, uint64_t fragment_id, Lan
 
 /* --- indexes --- */
 
-/* The directory of an index: by its base id, else beside it in any base: stock Lance names the wrong one for an index
- * that a branch of a branch inherited (lance-format section 13, S1 and S2). The descriptor or a negative errno. */
-static int open_index(struct lfs_placer *p, const LanceIndex *index, const char *uuid, struct lfs_location *out,
-                      struct lfs_error *err) {
-    const LanceManifest *m = p->source->manifest.message;
-    struct lfs_error why;
-    for (size_t i = 0; i < m->n_base_paths + 2; i++) {
-        int64_t base = LFS_NO_BASE;
-        if (i == 0 && index->has_base_id)
-            base = index->base_id;
-        if (i >= 2)
-            base = m->base_paths[i - 2]->id;
-        if (lfs_locate(p->source, LFS_FILE_INDEX, base, uuid, p->arena, out, &why) < 0)
-            continue;
-        int fd = lfs_location_open_dir(p->dataset, out, &why);
-        if (fd >= 0)
-            return fd;
-    }
-    return lfs_fail(err, LFS_E_CORRUPT, "the files of index %s (%s) of %s cannot be found", index->name ? index->name : "",
-                    uuid, p->source_name);
-}
-
-errint_t lfs_place_index(struct lfs_placer *p, LanceIndex *index, struct lfs_error *err) {
-    char uuid[UUID_STR_LEN];
-    struct lfs_location from;
+static errint_t uuid_text(const struct lfs_placer *p, const LanceIndex *index, char *out, struct lfs_error *err) {
     if (!index->uuid || index->uuid->uuid.len != sizeof(uuid_t))
         return lfs_fail(err, LFS_E_CORRUPT, "an index of %s has no uuid", p->source_name);
-    uuid_unparse_lower(index->uuid->uuid.data, uuid);
-    int fd = open_index(p, index, uuid, &from, err);
+    uuid_unparse_lower(index->uuid->uuid.data, out);
+    return 0;
+}
+
+/* Lance's own entries say what they have to say in the manifest, mostly, and have no files. */
+static bool is_system(const LanceIndex *index) { return index->name && strncmp(index->name, "__lance_", 8) == 0; }
+
+/* Its directory in the base that it names. The descriptor or a negative errno. */
+static int open_index_at(struct lfs_placer *p, const struct lfs_version *v, int64_t base, const char *uuid,
+                         struct lfs_location *out) {
+    struct lfs_error why;
+    errint_t found = lfs_locate(v, LFS_FILE_INDEX, base, uuid, p->arena, out, &why);
+    return found < 0 ? found : lfs_location_open_dir(p->dataset, out, &why);
+}
+
+/* By its base id, else beside it in any base: stock Lance names the wrong one for an index that a branch of a branch
+ * inherited (lance-format section 13, S1 and S2). */
+static int open_index(struct lfs_placer *p, const struct lfs_version *v, const LanceIndex *index, const char *uuid,
+                      struct lfs_location *out, struct lfs_error *err) {
+    const LanceManifest *m = v->manifest.message;
+    int fd = open_index_at(p, v, index->has_base_id ? (int64_t)index->base_id : LFS_NO_BASE, uuid, out);
     if (fd < 0)
-        return fd;
+        fd = open_index_at(p, v, LFS_NO_BASE, uuid, out);
+    for (size_t i = 0; fd < 0 && i < m->n_base_paths; i++)
+        fd = open_index_at(p, v, m->base_paths[i]->id, uuid, out);
+    return fd >= 0 ? fd
+                   : lfs_fail(err, LFS_E_CORRUPT, "the files of index %s (%s) of %s cannot be found",
+                              index->name ? index->name : "", uuid, *v->dir ? v->dir : "main");
+}
+
+/* The files in `fd` (taken over), which lie at `from`. */
+static errint_t bring_index(struct lfs_placer *p, int fd, const struct lfs_location *from, const char *uuid,
+                            struct lfs_error *err) {
     DIR *list = fdopendir(fd);
     char *to = lfs_sprintf(p->arena, "%s%s_indices/%s", p->target->dir, *p->target->dir ? "/" : "", uuid);
     if (!list || !to) {
-        close(fd);
+        if (list)
+            closedir(list);
+        else
+            close(fd);
         return lfs_fail_nomem(err);
     }
     errint_t result = make_directory(p, to, err);
     for (struct dirent *e; result == 0 && (e = readdir(list));) {
         if (e->d_name[0] == '.')
             continue;
-        struct lfs_location file = {from.inside, join(p->arena, from.directory, from.name), lfs_strdup(p->arena, e->d_name)};
+        struct lfs_location file = {from->inside, join(p->arena, from->directory, from->name),
+                                    lfs_strdup(p->arena, e->d_name)};
         result = file.directory && file.name ? bring(p, &file, 0, to, file.name, p->mode == LFS_PLACE_COPY, true, err)
                                              : lfs_fail_nomem(err);
     }
     closedir(list);
-    if (result == 0 && p->sync)
-        result = lfs_sync_dir(root_fd(p), to, err);
+    return result == 0 && p->sync ? lfs_sync_dir(root_fd(p), to, err) : result;
+}
+
+errint_t lfs_place_index(struct lfs_placer *p, LanceIndex *index, struct lfs_error *err) {
+    char uuid[UUID_STR_LEN];
+    struct lfs_location from;
+    LFS_TRY(uuid_text(p, index, uuid, err));
+    int fd = open_index(p, p->source, index, uuid, &from, err);
+    if (fd < 0 && !is_system(index))
+        return fd;
+    if (fd >= 0)
+        LFS_TRY(bring_index(p, fd, &from, uuid, err));
     index->has_base_id = false;
     index->base_id = 0;
-    return result;
+    return 0;
+}
+
+errint_t lfs_place_own_index(struct lfs_placer *p, LanceIndex **index, struct lfs_error *err) {
+    char uuid[UUID_STR_LEN];
+    struct lfs_location from;
+    struct lfs_error why;
+    if (!(*index)->has_base_id || is_system(*index))
+        return 0;
+    LFS_TRY(uuid_text(p, *index, uuid, err));
+    int fd = open_index_at(p, p->target, (*index)->base_id, uuid, &from);
+    if (fd >= 0)
+        close(fd);
+    if (fd != -ENOENT) /* there, or out of reach and not ours to judge */
+        return 0;
+    fd = open_index(p, p->target, *index, uuid, &from, &why);
+    if (fd < 0) {
+        lfs_log(LFS_LOG_WARNING, "%s: the index is dropped", why.message);
+        *index = NULL;
+        return 0;
+    }
+    LanceIndex *copy = lfs_memdup(p->arena, *index, sizeof *copy);
+    if (!copy) {
+        close(fd);
+        return lfs_fail_nomem(err);
+    }
+    LFS_TRY(bring_index(p, fd, &from, uuid, err));
+    copy->has_base_id = false;
+    copy->base_id = 0;
+    *index = copy;
+    return 0;
 }
 
 /* --- the next merge's base --- */

@@ -45,6 +45,11 @@ errint_t lfs_place_deletion_file(struct lfs_placer *placer, uint64_t fragment_id
 /* The files of an index go into the target's own _indices/<uuid>; its base id is cleared. */
 errint_t lfs_place_index(struct lfs_placer *placer, LanceIndex *index, struct lfs_error *err);
 
+/* An index that the target has already. Stock Lance names the wrong base for one that a branch of a branch inherited
+ * (lance-format section 13, S1): then its files are brought into the target's own storage and *index becomes a copy
+ * without a base id; NULL when they are nowhere. */
+errint_t lfs_place_own_index(struct lfs_placer *placer, LanceIndex **index, struct lfs_error *err);
+
 /* Keep the source's manifest, its deletion files and its ref in its line's storage: the next merge's base. */
 errint_t lfs_place_kept_base(struct lfs_placer *placer, struct lfs_error *err);
 

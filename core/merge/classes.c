@@ -216,3 +216,18 @@ errint_t lfs_side_was_replaced(const struct lfs_merge_input *input, enum lfs_sid
         *out |= transaction_kind(history->steps[i].after->manifest.transaction) == KIND_REPLACE;
     return 0;
 }
+
+errint_t lfs_side_changed_rows(const struct lfs_merge_input *input, enum lfs_side side, bool *out,
+                               struct lfs_error *err) {
+    const struct lfs_history *history;
+    LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
+    *out = !history->complete;
+    for (size_t i = 0; i < history->count; i++) {
+        const LanceTransaction *t = history->steps[i].after->manifest.transaction;
+        enum kind kind = transaction_kind(t);
+        if (!history->steps[i].is_merge) /* what one brought has steps of its own */
+            *out |= (kind != KIND_NOTHING && kind != KIND_REWRITE) ||
+                    t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_APPEND;
+    }
+    return 0;
+}

@@ -38,5 +38,8 @@ void lfs_row_classes_free(struct lfs_row_classes *classes);
 /* Did an overwrite or a restore happen on that side since the base? */
 errint_t lfs_side_was_replaced(const struct lfs_merge_input *input, enum lfs_side side, bool *out,
                                struct lfs_error *err);
+/* Did that side do anything to the rows or columns since the base but compact them? Yes where nobody can tell. */
+errint_t lfs_side_changed_rows(const struct lfs_merge_input *input, enum lfs_side side, bool *out,
+                               struct lfs_error *err);
 
 #endif

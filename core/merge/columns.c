@@ -85,11 +85,6 @@ static errint_t wanted(struct list *l, const struct lfs_match *x, const LanceDat
         *id = LFS_FIELD_TOMBSTONE;
         return strategy == LFS_STRATEGY_DEST ? 0 : data_conflict(l, x, result);
     }
-    if (ours.file) {
-        struct lfs_index_cut cut = {result, x->ours->id};
-        if (!lfs_list_add(&l->c->plan->index_cuts, l->c->plan->arena, lfs_memdup(l->c->plan->arena, &cut, sizeof cut)))
-            return lfs_fail_nomem(l->err);
-    }
     return bury(l, result);
 }
 

@@ -31,6 +31,7 @@ struct pairing {
     const struct lfs_match *fragments;
     size_t n_fragments;
     enum lfs_side which;
+    bool whole;  /* one side is taken as a whole: what is not the same is simply another column */
     bool native; /* the base lies on the side's own line: an id means the same in both */
     struct lfs_arena *arena;
     LanceField **pair; /* for each field of the side: the base's, or NULL */
@@ -193,7 +194,7 @@ static errint_t pair_side(struct pairing *p, struct lfs_error *err) {
         return 0;
     }
     pair_by_path(p);
-    return check_doubt(p, err);
+    return p->whole ? 0 : check_doubt(p, err);
 }
 
 static LanceField *paired_with(const struct pairing *p, const LanceField *base) {
@@ -239,7 +240,7 @@ errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_
                           struct lfs_arena *arena, struct lfs_field_match **out, size_t *n_out, struct lfs_error *err) {
     const LanceManifest *base = input->base->manifest.message;
     struct pairing o = {.base = base, .side = input->ours->manifest.message, .which = LFS_OURS,
-                        .native = input->base_is_ours, .arena = arena,
+                        .native = input->base_is_ours, .arena = arena, .whole = input->without_history,
                         .fragments = fragments, .n_fragments = n_fragments};
     struct pairing t = o;
     t.side = input->theirs->manifest.message;

@@ -12,6 +12,7 @@
 /* One column as it stands in each schema; NULL where a schema does not have it. Never all three. */
 struct lfs_field_match {
     LanceField *base, *ours, *theirs;
+    bool our_index, their_index; /* likewise, and the other one indexed it since the base (merge/indexes.h) */
     bool our_data, their_data; /* only one side dropped it, and the other one gave it new data in a fragment of the base */
     const char *path; /* "a.b.c", by the names of the newest that has it: ours, else theirs, else base */
 };

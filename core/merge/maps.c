@@ -120,7 +120,8 @@ static errint_t merge_map(const struct map_kind *kind, const struct lfs_merge_in
     struct merge m = {.kind = kind, .plan = plan, .strategy = in->policy.config};
     LFS_TRY(collect(kind, in->base->manifest.message, plan->arena, &m.base, err));
     LFS_TRY(collect(kind, in->ours->manifest.message, plan->arena, &m.ours, err));
-    LFS_TRY(collect(kind, in->theirs->manifest.message, plan->arena, &m.theirs, err));
+    const struct lfs_version *theirs = in->policy.only && !(in->policy.only & LFS_CLASS_CONFIG) ? in->base : in->theirs;
+    LFS_TRY(collect(kind, theirs->manifest.message, plan->arena, &m.theirs, err));
     m.result = LFS_NEW_ARRAY(plan->arena, void *, m.ours.count + m.theirs.count + 1);
     if (!m.result)
         return lfs_fail_nomem(err);

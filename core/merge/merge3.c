@@ -4,29 +4,38 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "merge/classes.h"
+#include "merge/alignment.h"
 #include "merge/columns.h"
-#include "merge/field.h"
+#include "merge/indexes.h"
+#include "merge/keys.h"
 #include "merge/maps.h"
 #include "merge/match.h"
+#include "merge/only.h"
+#include "merge/replaced.h"
 #include "merge/report.h"
 #include "merge/row_ids.h"
 #include "merge/rows.h"
-#include "merge/rows_state.h"
 #include "merge/virtual.h"
 #include "util/cleanup.h"
 
 struct merge {
-    const struct lfs_merge_input *in;
+    const struct lfs_merge_input *real; /* as it was asked for */
+    const struct lfs_merge_input *in;   /* what is compared */
+    struct lfs_only only;               /* what `in` points to where classes of theirs stay behind */
+    struct lfs_merge_input whole; /* what `in` points to where one side's data is taken as a whole */
+    enum lfs_replacement replacement;
+    enum lfs_side replacer;
     struct lfs_plan *plan;
     const LanceManifest *base, *ours, *theirs;
-    struct lfs_match *matches;
-    size_t n_matches;
+    struct lfs_match *matches, *real_matches;
+    size_t n_matches, n_real_matches;
     struct lfs_field_match *fields;
     size_t n_fields;
     struct lfs_rows rows;
     struct lfs_schema_merge schema;
     struct lfs_columns columns;
+    struct lfs_alignment alignment;
+    struct lfs_indexes indexes;
     bool agree;          /* on all fragments */
     bool keep_their_ids; /* fast-forward: no id of ours is in the way */
     struct lfs_error *err;
@@ -161,121 +170,9 @@ static errint_t add_theirs(struct merge *m, const LanceFragment *theirs, uint64_
     return m->keep_their_ids ? 0 : lfs_columns_take(&m->columns, theirs, f, m->err);
 }
 
-/* Did a side give a column of the base new data in this fragment? (Adding a column does not.) */
-static bool rewrote_data(const struct merge *m, const struct lfs_match *x, enum lfs_side side) {
-    const LanceFragment *mine = side == LFS_OURS ? x->ours : x->theirs;
-    for (size_t i = 0; x->base && mine && i < m->n_fields; i++) {
-        const LanceField *base = m->fields[i].base, *now = side == LFS_OURS ? m->fields[i].ours : m->fields[i].theirs;
-        if (!base || !now)
-            continue;
-        struct lfs_field_place a = lfs_field_place(x->base, base->id), b = lfs_field_place(mine, now->id);
-        if (a.file && b.file && strcmp(a.file->path ? a.file->path : "", b.file->path ? b.file->path : ""))
-            return true;
-    }
-    return false;
-}
-
-/* One side gave the fragment new data, the other removed it: two values of one unit. Theirs cannot win where ours has
- * removed what it would stand in. */
-static errint_t settle_removed(struct merge *m, size_t i, enum lfs_side remover, bool *keep) {
-    const struct lfs_fragment_state *s = &m->rows.states[i];
-    const struct lfs_fragment_side *mine = remover == LFS_OURS ? &s->ours : &s->theirs;
-    bool by_ours = remover == LFS_OURS;
-    if (mine->change != LFS_GONE || mine->moved || m->plan->refusal)
-        return 0;
-    *keep = !by_ours && m->in->policy.rows == LFS_STRATEGY_DEST;
-    if (m->in->policy.rows == LFS_STRATEGY_DEST || (!by_ours && m->in->policy.rows == LFS_STRATEGY_SOURCE))
-        return 0;
-    struct lfs_conflict c = {by_ours ? "remove-rewrite" : "rewrite-remove",
-                             lfs_sprintf(m->plan->arena, "fragment %" PRIu64, s->id), "there",
-                             by_ours ? "removed" : "a column rewritten", by_ours ? "a column rewritten" : "removed"};
-    return lfs_report_conflict(m->plan, &c, m->err);
-}
-
-/* One side rewrote a column in place while the other moved rows of the fragment elsewhere: those rows would keep the old
- * value. *keep: ours' fragment stays as it is. */
-static errint_t check_rewritten(struct merge *m, size_t i, bool *keep) {
-    const struct lfs_match *x = &m->matches[i];
-    *keep = false;
-    for (int side = LFS_OURS; side <= LFS_THEIRS; side++) {
-        enum lfs_departure departure;
-        enum lfs_side other = side == LFS_OURS ? LFS_THEIRS : LFS_OURS;
-        if (!m->rows.states[i].ours.other_files && !m->rows.states[i].theirs.other_files)
-            break;
-        if (!rewrote_data(m, x, other))
-            continue;
-        LFS_TRY(lfs_rows_departure(&m->rows, i, (enum lfs_side)side, &departure, m->err));
-        if (departure != LFS_DELETED_ONLY)
-            LFS_TRY(lfs_report_refusal(m->plan, m->err,
-                                       "one side rewrote a column of fragment %" PRIu64 " and %s updated rows of it: not merged",
-                                       x->base->id, side == LFS_OURS ? m->in->ours_name : m->in->theirs_name));
-        LFS_TRY(settle_removed(m, i, (enum lfs_side)side, keep));
-    }
-    return 0;
-}
-
-/* Rows that an update moved are null in a column that the other side added, and noted. Rows of which nobody can tell how
- * they moved may have been compacted, and a compaction loses nothing: refused rather than nulled. */
-static errint_t check_unexplained(struct merge *m, size_t i) {
-    for (int side = LFS_OURS; side <= LFS_THEIRS; side++) {
-        enum lfs_departure departure;
-        if (!m->matches[i].base || !(side == LFS_OURS ? m->schema.n_theirs : m->schema.n_ours))
-            continue;
-        LFS_TRY(lfs_rows_departure(&m->rows, i, (enum lfs_side)side, &departure, m->err));
-        if (departure == LFS_UNEXPLAINED)
-            LFS_TRY(lfs_report_refusal(m->plan, m->err,
-                                       "no commit at hand tells how rows of fragment %" PRIu64 " left %s, and the other side "
-                                       "added columns: not merged",
-                                       m->matches[i].base->id, side == LFS_OURS ? m->in->ours_name : m->in->theirs_name));
-    }
-    return 0;
-}
-
-/* Does the result read a column from a file of ours that theirs does not read it from? */
-static bool reads_ours(const struct merge *m, const struct lfs_match *x) {
-    for (size_t i = 0; i < m->n_fields; i++) {
-        const struct lfs_field_match *field = &m->fields[i];
-        struct lfs_field_place ours = {0}, theirs = {0};
-        if (!field->ours || !lfs_schema_has(&m->schema, field->ours->id))
-            continue;
-        ours = lfs_field_place(x->ours, field->ours->id);
-        if (field->theirs)
-            theirs = lfs_field_place(x->theirs, field->theirs->id);
-        if (ours.file && (!theirs.file || strcmp(ours.file->path ? ours.file->path : "",
-                                                 theirs.file->path ? theirs.file->path : "")))
-            return true;
-    }
-    return false;
-}
-
-/* A column file holds no values for rows that were deleted when it was written: those of one side cannot serve rows that
- * the side deleted and that live in the result. */
-static errint_t check_holes(struct merge *m, size_t i, const struct lfs_plan_fragment *f) {
-    struct lfs_fragment_state *s = &m->rows.states[i];
-    const struct lfs_match *x = &m->matches[i];
-    static const roaring_bitmap_t none;
-    bool from[2] = {reads_ours(m, x), false};
-    for (size_t k = 0; f->files && k < f->n_files; k++)
-        from[1] |= f->files[k].is_theirs;
-    for (int k = 0; k < 2; k++) {
-        enum lfs_side side = k ? LFS_THEIRS : LFS_OURS;
-        if (!from[k])
-            continue;
-        LFS_TRY(lfs_rows_load(&m->rows, s, LFS_OURS, m->err));
-        LFS_TRY(lfs_rows_load(&m->rows, s, side, m->err));
-        const roaring_bitmap_t *result = f->deletion == LFS_DELETION_KEPT ? s->ours.deleted : f->deleted ? f->deleted : &none;
-        if (!roaring_bitmap_is_subset(lfs_rows_side(s, side)->deleted, result))
-            return lfs_report_refusal(m->plan, m->err,
-                                      "rows of fragment %" PRIu64 " that %s had deleted would live, and its column files "
-                                      "hold no values for them: not merged",
-                                      f->id, k ? m->in->theirs_name : m->in->ours_name);
-    }
-    return 0;
-}
-
 static errint_t merge_files(struct merge *m, size_t i, struct lfs_plan_fragment *f) {
     LFS_TRY(lfs_columns_merge(&m->columns, &m->matches[i], f, m->err));
-    return check_holes(m, i, f);
+    return lfs_align_holes(&m->alignment, i, f);
 }
 
 static errint_t decide(struct merge *m, size_t i) {
@@ -306,6 +203,7 @@ static errint_t merge_fragments(struct merge *m) {
     if (!plan->fragments)
         return lfs_fail_nomem(m->err);
     LFS_TRY(lfs_rows_init(&m->rows, m->in, plan, m->matches, m->n_matches, m->err));
+    m->alignment = (struct lfs_alignment){m->in, plan, m->matches, m->fields, m->n_fields, &m->rows, &m->schema, m->err};
     for (size_t i = 0; m->agree && i < m->n_matches; i++) {
         struct lfs_plan_fragment *f;
         if (!m->matches[i].ours)
@@ -318,8 +216,8 @@ static errint_t merge_fragments(struct merge *m) {
             continue;
         bool keep;
         struct lfs_plan_fragment *f;
-        LFS_TRY(check_rewritten(m, i, &keep)); /* first: deciding hands vectors over */
-        LFS_TRY(check_unexplained(m, i));
+        LFS_TRY(lfs_align_rewritten(&m->alignment, i, &keep)); /* first: deciding hands vectors over */
+        LFS_TRY(lfs_align_unexplained(&m->alignment, i));
         if (keep)
             LFS_TRY(keep_ours(m, m->matches[i].ours, &f));
         else
@@ -380,86 +278,82 @@ static bool sides_agree(const struct merge *m) {
 
 /* --- a side that replaced the table (section 5, s1) --- */
 
-static bool changed_data(const struct merge *m, enum lfs_side side) {
-    for (size_t i = 0; i < m->n_matches; i++) {
-        const struct lfs_match *x = &m->matches[i];
-        const LanceFragment *mine = side == LFS_OURS ? x->ours : x->theirs;
-        if ((x->base != NULL) != (mine != NULL))
-            return true;
-        if (mine && (!lfs_match_same_files(x->base, mine) || !lfs_match_same_deletions(x->base, mine)))
-            return true;
-    }
-    return false;
+/* The winner's data as a whole is what a merge gives whose base is the loser. */
+static errint_t take_whole(struct merge *m, enum lfs_side winner) {
+    m->whole = *m->in;
+    m->whole.base = winner == LFS_OURS ? m->in->theirs : m->in->ours;
+    m->whole.base_is_ours = winner == LFS_THEIRS;
+    m->whole.base_is_theirs = winner == LFS_OURS;
+    m->whole.ours_is_base = false;
+    m->whole.without_history = true;
+    m->in = m->real = &m->whole;
+    m->base = m->in->base->manifest.message;
+    return lfs_match_fragments(m->in, m->plan->arena, &m->matches, &m->n_matches, m->err);
 }
 
-static bool lost_fragments(const struct merge *m, enum lfs_side side) {
-    for (size_t i = 0; i < m->n_matches; i++)
-        if (m->matches[i].base && !(side == LFS_OURS ? m->matches[i].ours : m->matches[i].theirs))
-            return true;
-    return false;
+static errint_t check_replaced(struct merge *m) {
+    if (!m->agree)
+        LFS_TRY(lfs_replaced_check(m->in, m->matches, m->n_matches, m->plan, &m->replacement, &m->replacer, m->err));
+    if (m->replacement != LFS_NOT_REPLACED && lfs_only_applies(&m->in->policy))
+        return lfs_report_refusal(m->plan, m->err, "the table was replaced since %s and %s parted: only= cannot take a part of that",
+                                  m->in->ours_name, m->in->theirs_name);
+    if (m->replacement == LFS_REPLACED_WHOLE)
+        LFS_TRY(take_whole(m, m->replacer));
+    m->real_matches = m->matches;
+    m->n_real_matches = m->n_matches;
+    return 0;
 }
 
-static errint_t check_replaced(struct merge *m, enum lfs_side side) {
-    bool replaced;
-    if (m->agree || !lost_fragments(m, side) || !changed_data(m, side == LFS_OURS ? LFS_THEIRS : LFS_OURS))
+/* only=: what of theirs is not named is as if theirs had left it alone. */
+static errint_t mask(struct merge *m) {
+    if (!lfs_only_applies(&m->in->policy))
         return 0;
-    LFS_TRY(lfs_side_was_replaced(m->in, side, &replaced, m->err));
-    if (!replaced)
-        return 0;
-    return lfs_report_refusal(m->plan, m->err,
-                              "%s was overwritten or restored, and %s changed rows: a merge of that is not done yet",
-                              side == LFS_OURS ? m->in->ours_name : m->in->theirs_name,
-                              side == LFS_OURS ? m->in->theirs_name : m->in->ours_name);
-}
-
-/* --- indexes (section 7) --- */
-
-static bool has_all(const LanceIndexSection *list, const LanceIndexSection *in) {
-    for (size_t i = 0; list && i < list->n_indices; i++)
-        if (!lfs_index_find(in, list->indices[i]))
-            return false;
-    return true;
-}
-
-/* Returns whether theirs' indexes make the result differ from ours. */
-static errint_t merge_indices(struct merge *m, bool *changed) {
-    const LanceIndexSection *ours = m->in->ours->manifest.indices, *theirs = m->in->theirs->manifest.indices;
-    m->plan->take_their_indices = m->keep_their_ids;
-    *changed = m->keep_their_ids && !(has_all(ours, theirs) && has_all(theirs, ours));
-    if (m->keep_their_ids)
-        return 0;
-    for (size_t i = 0; theirs && i < theirs->n_indices; i++)
-        if (!lfs_index_find(m->in->base->manifest.indices, theirs->indices[i]) && !lfs_index_find(ours, theirs->indices[i]))
-            LFS_TRY(lfs_report_note(m->plan, m->err, "index %s of %s is left out: rebuild it on %s",
-                                    theirs->indices[i]->name ? theirs->indices[i]->name : "", m->in->theirs_name,
-                                    m->in->ours_name));
+    LFS_TRY(lfs_only_mask(&m->only, m->in, m->matches, m->n_matches, m->plan, m->err));
+    m->in = &m->only.input;
+    m->theirs = m->in->theirs->manifest.message;
+    LFS_TRY(lfs_match_fragments(m->in, m->plan->arena, &m->matches, &m->n_matches, m->err));
+    m->agree = sides_agree(m);
     return 0;
 }
 
 /* --- the whole --- */
 
+static errint_t merge_data(struct merge *m) {
+    struct lfs_plan *plan = m->plan;
+    LFS_TRY(mask(m));
+    LFS_TRY(lfs_match_fields(m->in, m->matches, m->n_matches, plan->arena, &m->fields, &m->n_fields, m->err));
+    if (m->in != m->real)
+        LFS_TRY(lfs_only_mask_fields(m->in, m->matches, m->n_matches, m->fields, &m->n_fields, plan, m->err));
+    lfs_indexes_mark(m->in, m->fields, m->n_fields);
+    decide_ids(m);
+    LFS_TRY(merge_schema(m));
+    LFS_TRY(lfs_keys_check(m->in, m->matches, m->n_matches, &m->schema, plan, m->err));
+    LFS_TRY(merge_fragments(m));
+    m->indexes = (struct lfs_indexes){.input = m->real, .schema = &m->schema, .plan = plan, .err = m->err};
+    m->indexes.keep_their_ids = m->keep_their_ids;
+    m->indexes.taken = m->replacement == LFS_REPLACED_ONE ? m->replacer : LFS_BASE;
+    LFS_TRY(lfs_indexes_decide(&m->indexes));
+    LFS_TRY(lfs_merge_row_ids(m->in, m->matches, m->n_matches, plan, m->err));
+    if (plan->refusal || plan->n_conflicts)
+        return 0;
+    LFS_TRY(finish_fragments(m));
+    return lfs_indexes_settle(&m->indexes, m->real_matches, m->n_real_matches);
+}
+
 static errint_t run(struct merge *m) {
     struct lfs_plan *plan = m->plan;
-    bool indices_changed = false;
     LFS_TRY(lfs_match_fragments(m->in, plan->arena, &m->matches, &m->n_matches, m->err));
-    LFS_TRY(lfs_match_fields(m->in, m->matches, m->n_matches, plan->arena, &m->fields, &m->n_fields, m->err));
-    decide_ids(m);
     m->agree = sides_agree(m);
     LFS_TRY(check_formats(m));
-    LFS_TRY(merge_schema(m));
-    LFS_TRY(check_replaced(m, LFS_OURS));
-    LFS_TRY(check_replaced(m, LFS_THEIRS));
-    LFS_TRY(merge_fragments(m));
     LFS_TRY(lfs_merge_maps(m->in, plan, m->err));
-    LFS_TRY(merge_indices(m, &indices_changed));
-    LFS_TRY(lfs_merge_row_ids(m->in, m->matches, m->n_matches, plan, m->err));
-    if (!plan->refusal && !plan->n_conflicts)
-        LFS_TRY(finish_fragments(m));
+    LFS_TRY(check_replaced(m));
+    if (m->replacement != LFS_REPLACED_CLASH && !plan->refusal)
+        LFS_TRY(merge_data(m));
     if (plan->refusal)
         plan->outcome = LFS_OUTCOME_REFUSED;
     else if (plan->n_conflicts)
         plan->outcome = LFS_OUTCOME_CONFLICT;
-    else if (!plan->fragments_changed && !plan->schema_changed && !plan->maps_changed && !indices_changed)
+    else if (!plan->fragments_changed && !plan->schema_changed && !plan->maps_changed && !plan->indices_changed)
         plan->outcome = LFS_OUTCOME_EMPTY;
     else
         plan->outcome = m->in->ours_is_base ? LFS_OUTCOME_FAST_FORWARD : LFS_OUTCOME_MERGED;
@@ -468,7 +362,8 @@ static errint_t run(struct merge *m) {
 
 errint_t lfs_merge3(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_plan *out,
                     struct lfs_error *err) {
-    struct merge m = {.in = input,
+    struct merge m = {.real = input,
+                      .in = input,
                       .plan = out,
                       .base = input->base->manifest.message,
                       .ours = input->ours->manifest.message,

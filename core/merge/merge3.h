@@ -54,6 +54,7 @@ struct lfs_merge_input {
     /* Both sides hold more in common than the base does: what is not in the base may have come to both since, and have gone
      * from one of them again. */
     bool base_is_older;
+    bool without_history; /* the base is one of the sides: there is nothing that a commit could explain */
     const char *ours_name, *theirs_name; /* for sentences */
     const struct lfs_merge_reader *reader;
     struct lfs_policy policy;

@@ -45,7 +45,7 @@ LanceFragment *lfs_plan_record(const struct lfs_plan_fragment *from, struct lfs_
 
 static uint64_t live(uint64_t rows, uint64_t deleted) { return rows > deleted ? rows - deleted : 0; }
 
-static const struct lfs_plan_fragment *find_fragment(const struct lfs_plan *plan, uint64_t id) {
+struct lfs_plan_fragment *lfs_plan_find(const struct lfs_plan *plan, uint64_t id) {
     size_t low = 0, high = plan->n_fragments;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
@@ -60,15 +60,6 @@ static const struct lfs_plan_fragment *find_fragment(const struct lfs_plan *plan
 }
 
 /* What became of one fragment of ours. */
-errint_t lfs_plan_cut_indexes(struct lfs_plan *plan, const LanceManifest *ours, uint64_t id, struct lfs_error *err) {
-    for (size_t i = 0; i < ours->n_fields; i++) {
-        struct lfs_index_cut cut = {ours->fields[i]->id, id};
-        if (!lfs_list_add(&plan->index_cuts, plan->arena, lfs_memdup(plan->arena, &cut, sizeof cut)))
-            return lfs_fail_nomem(err);
-    }
-    return 0;
-}
-
 static void count_ours(struct lfs_plan *plan, const LanceFragment *f, struct lfs_plan_fragment *now) {
     uint64_t before = live(f->physical_rows, f->deletion_file ? f->deletion_file->num_deleted_rows : 0);
     if (!now) {
@@ -94,7 +85,7 @@ errint_t lfs_plan_count(struct lfs_plan *plan, const LanceManifest *ours, struct
     for (size_t i = 0; i < plan->n_fragments; i++)
         plan->fragments[i].is_new = true;
     for (size_t i = 0; i < ours->n_fragments; i++)
-        count_ours(plan, ours->fragments[i], (struct lfs_plan_fragment *)find_fragment(plan, ours->fragments[i]->id));
+        count_ours(plan, ours->fragments[i], lfs_plan_find(plan, ours->fragments[i]->id));
     for (size_t i = 0; i < plan->n_fragments; i++) {
         const struct lfs_plan_fragment *f = &plan->fragments[i];
         plan->fragments_added += f->is_new;

@@ -50,10 +50,10 @@ struct lfs_plan_fragment {
     uint64_t n_deleted;          /* rows deleted in the result, counted, not believed */
 };
 
-/* A column of a fragment that reads from other data now: an index on it no longer covers the fragment (section 7). */
-struct lfs_index_cut {
-    int32_t field;
-    uint64_t fragment;
+/* An entry of the result's index list: as it will be written, but for its base id and place where it is theirs. */
+struct lfs_plan_index {
+    const LanceIndex *record;
+    bool is_theirs; /* its files are still to be placed */
 };
 
 /* One unit that both sides changed. Text for people; the unit's class for machines. */
@@ -89,8 +89,9 @@ struct lfs_plan {
     size_t n_config, n_table_metadata;
     LanceBytesEntry **schema_metadata;
     size_t n_schema_metadata;
-    struct lfs_list index_cuts; /* of struct lfs_index_cut */
-    bool take_their_indices; /* fast-forward with ids kept: every index of theirs is valid as it is */
+    struct lfs_plan_index *indices; /* the whole list */
+    size_t n_indices;
+    bool indices_changed; /* differs from ours' */
 
     struct lfs_list conflicts; /* of struct lfs_conflict */
     size_t n_conflicts;        /* all of them; the list names at most LFS_CONFLICTS_NAMED_MAX */
@@ -104,11 +105,10 @@ struct lfs_plan {
 /* The record under its id and sequences in the result: a copy in `arena`, files and deletion file still the record's. */
 LanceFragment *lfs_plan_record(const struct lfs_plan_fragment *fragment, struct lfs_arena *arena);
 
-bool lfs_list_add(struct lfs_list *list, struct lfs_arena *arena, void *item); /* false: out of memory */
+/* The fragment of that id, or NULL; the fragments must be sorted. */
+struct lfs_plan_fragment *lfs_plan_find(const struct lfs_plan *plan, uint64_t id);
 
-/* Fragment `id` of the result leaves the coverage of every index of `ours`: rows live there again that an index may have
- * been built without. */
-errint_t lfs_plan_cut_indexes(struct lfs_plan *plan, const LanceManifest *ours, uint64_t id, struct lfs_error *err);
+bool lfs_list_add(struct lfs_list *list, struct lfs_arena *arena, void *item); /* false: out of memory */
 
 /* Counts what `plan` adds to, takes from and changes in the fragments and rows of `ours`, and fills removed_ids; marks the
  * fragments that ours has not (by id) as new. */

@@ -116,7 +116,7 @@ static errint_t learn_all(struct ids *s) {
             LFS_TRY(learn(s, x));
         else if (x->base && !x->ours && !s->in->ours_is_base && s->in->base_is_theirs)
             LFS_TRY(lose(s, x->base));
-        if (x->base && !x->theirs && !s->in->base_is_theirs && brings_fragments(s->plan))
+        if (x->base && !x->theirs && !s->in->base_is_theirs && !s->in->without_history && brings_fragments(s->plan))
             return lfs_report_refusal(s->plan, s->err,
                                       "%s rewrote fragment %" PRIu64 " of a line with other stable row ids: its rows cannot be "
                                       "told by their ids, not merged",

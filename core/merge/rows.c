@@ -136,14 +136,6 @@ static errint_t refuse_returned(struct decision *d, const roaring_bitmap_t *thei
                                       s->id);
 }
 
-/* Rows live again where ours has them deleted: no index of ours need know them. */
-static errint_t note_return(struct decision *d) {
-    d->plan->rows_return = true;
-    return d->state->match->ours ? lfs_plan_cut_indexes(d->plan, d->rows->input->ours->manifest.message,
-                                                        d->state->match->ours->id, d->err)
-                                 : 0;
-}
-
 /* Deleted in the result: what either side deleted, but for rows that one side brought back while the other left them
  * deleted. NULL in *out (and 0) when the plan is blocked. */
 static errint_t unite(struct decision *d, roaring_bitmap_t **out) {
@@ -164,8 +156,7 @@ static errint_t unite(struct decision *d, roaring_bitmap_t **out) {
     if (!roaring_bitmap_is_empty(both))
         LFS_TRY(settle_overlap(d, both));
     LFS_TRY(refuse_returned(d, their_back));
-    if (!roaring_bitmap_is_empty(their_back))
-        LFS_TRY(note_return(d));
+    d->plan->rows_return |= !roaring_bitmap_is_empty(their_back);
     *out = d->plan->refusal ? NULL : LFS_STEAL_PTR(united);
     return 0;
 }
@@ -251,8 +242,7 @@ static errint_t take_theirs(struct decision *d, struct lfs_fragment_verdict *out
         return 0;
     LFS_TRY(lfs_rows_load_base(d->rows, s, d->err));
     LFS_TRY(lfs_rows_load(d->rows, s, LFS_THEIRS, d->err));
-    if (!roaring_bitmap_is_subset(s->base, s->theirs.deleted))
-        LFS_TRY(note_return(d));
+    d->plan->rows_return |= !roaring_bitmap_is_subset(s->base, s->theirs.deleted);
     if (s->theirs.fragment->deletion_file)
         out->deleted = LFS_STEAL_PTR(s->theirs.deleted);
     return 0;

@@ -95,6 +95,12 @@ static bool dropped_there(struct schema *s, const struct lfs_new_field *added, e
     return dropped;
 }
 
+/* What decides between a dropped column and what the other side did with it; an index on it is a matter of both classes. */
+static enum lfs_strategy drop_strategy(const struct schema *s, bool altered) {
+    const struct lfs_policy *p = &s->in->policy;
+    return altered || p->schema != LFS_STRATEGY_FAIL ? p->schema : p->indexes;
+}
+
 /* A column that ours has. */
 static errint_t merge_ours(struct schema *s, size_t i) {
     const struct lfs_field_match *m = &s->out->matches[i];
@@ -115,13 +121,15 @@ static errint_t merge_ours(struct schema *s, size_t i) {
     }
     if (!m->theirs) { /* theirs dropped it */
         bool altered = !unchanged(m->base, m->ours) || m->our_data;
-        if (altered && s->in->policy.schema == LFS_STRATEGY_DEST)
+        enum lfs_strategy strategy = drop_strategy(s, altered);
+        if ((altered || m->our_index) && strategy == LFS_STRATEGY_DEST)
             keep(s, i, m->ours);
         else
             s->out->changed = true;
-        return altered && s->in->policy.schema == LFS_STRATEGY_FAIL
-                   ? column_conflict(s, "alter-drop", m->path, "there", "altered", "dropped")
-                   : 0;
+        if ((!altered && !m->our_index) || strategy != LFS_STRATEGY_FAIL)
+            return 0;
+        return column_conflict(s, altered ? "alter-drop" : "index-drop", m->path, "there", altered ? "altered" : "indexed",
+                               "dropped");
     }
     if (unchanged(m->base, m->theirs)) {
         keep(s, i, m->ours);
@@ -137,9 +145,11 @@ static errint_t merge_ours(struct schema *s, size_t i) {
 /* A column of the base that ours dropped. Theirs cannot win here: ours may have removed its data. */
 static errint_t merge_dropped(struct schema *s, size_t i) {
     const struct lfs_field_match *m = &s->out->matches[i];
-    if (!m->theirs || (unchanged(m->base, m->theirs) && !m->their_data) || s->in->policy.schema == LFS_STRATEGY_DEST)
+    bool altered = m->theirs && (!unchanged(m->base, m->theirs) || m->their_data);
+    if ((!altered && !m->their_index) || drop_strategy(s, altered) == LFS_STRATEGY_DEST)
         return 0;
-    return column_conflict(s, "drop-alter", m->path, "there", "dropped", "altered");
+    return column_conflict(s, altered ? "drop-alter" : "drop-index", m->path, "there", "dropped",
+                           altered ? "altered" : "indexed");
 }
 
 /* --- columns that only theirs has --- */

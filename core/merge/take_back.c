@@ -3,6 +3,7 @@
  * told one by one (merge-semantics section 4, point 4). */
 #include <string.h>
 
+#include "merge/index_truth.h"
 #include "merge/match.h"
 #include "merge/virtual.h"
 #include "merge/virtual_impl.h"
@@ -139,6 +140,39 @@ static bool is_listed(const struct lfs_list *transactions, const struct lfs_step
     return false;
 }
 
+/* Rows that live again are in no index that was built meanwhile. */
+static bool is_as_in_tip(struct take_back *t, const LanceFragment *f) {
+    const struct lfs_virtual_vector *v = vector_of(t, f);
+    return !v->deleted && v->version == t->tip;
+}
+
+static errint_t cut_indices(struct take_back *t) {
+    const LanceIndexSection *list = t->tip->manifest.indices;
+    LanceIndexSection *section = list ? lfs_memdup(t->arena, list, sizeof *section) : NULL;
+    if (!list)
+        return 0;
+    if (section)
+        section->indices = LFS_NEW_ARRAY(t->arena, LanceIndex *, list->n_indices + 1);
+    if (!section || !section->indices)
+        return lfs_fail_nomem(t->err);
+    t->out->version.manifest.indices = section;
+    section->n_indices = 0;
+    for (size_t i = 0; i < list->n_indices; i++) {
+        AUTO_BITMAP *covered = NULL;
+        bool cut = false;
+        LanceIndex *index = list->indices[i];
+        LFS_TRY(lfs_index_coverage(index, &covered, t->err));
+        for (size_t k = 0; covered && k < manifest(t)->n_fragments; k++)
+            if (!is_as_in_tip(t, manifest(t)->fragments[k]))
+                cut |= roaring_bitmap_remove_checked(covered, (uint32_t)manifest(t)->fragments[k]->id);
+        if (cut)
+            LFS_TRY(lfs_index_with_coverage(index, covered, t->arena, &index, t->err));
+        if (covered || !index->n_fields) /* one on a column that does not tell what it covers is given up */
+            section->indices[section->n_indices++] = index;
+    }
+    return 0;
+}
+
 errint_t lfs_virtual_without(struct lfs_virtual *out, const struct lfs_merge_input *input, enum lfs_side side,
                              const struct lfs_list *transactions, struct lfs_arena *arena, bool *done,
                              struct lfs_error *err) {
@@ -158,5 +192,5 @@ errint_t lfs_virtual_without(struct lfs_virtual *out, const struct lfs_merge_inp
             LFS_TRY(take_back_step(&t, &history->steps[i]));
         }
     *done = t.possible && found == transactions->count;
-    return 0;
+    return *done ? cut_indices(&t) : 0;
 }

@@ -56,6 +56,21 @@ static errint_t add_fragment(struct lfs_virtual *out, const struct lfs_plan_frag
     return 0;
 }
 
+static errint_t set_indices(struct lfs_virtual *out, const struct lfs_plan *plan, struct lfs_arena *arena,
+                            struct lfs_error *err) {
+    LanceIndexSection *section = LFS_NEW(arena, LanceIndexSection);
+    LanceIndex **list = LFS_NEW_ARRAY(arena, LanceIndex *, plan->n_indices + 1);
+    if (!section || !list)
+        return lfs_fail_nomem(err);
+    lance__table__index_section__init(section);
+    for (size_t i = 0; i < plan->n_indices; i++)
+        list[i] = (LanceIndex *)plan->indices[i].record;
+    section->indices = list;
+    section->n_indices = plan->n_indices;
+    out->version.manifest.indices = section;
+    return 0;
+}
+
 errint_t lfs_virtual_init(struct lfs_virtual *out, const struct lfs_plan *plan, const struct lfs_version *ours,
                           const struct lfs_version *theirs, struct lfs_arena *arena, struct lfs_error *err) {
     LanceManifest *m = lfs_memdup(arena, ours->manifest.message, sizeof *m);
@@ -66,6 +81,7 @@ errint_t lfs_virtual_init(struct lfs_virtual *out, const struct lfs_plan *plan, 
         return lfs_fail_nomem(err);
     for (size_t i = 0; i < plan->n_fragments; i++)
         LFS_TRY(add_fragment(out, &plan->fragments[i], ours, theirs, arena, &list[i], err));
+    LFS_TRY(set_indices(out, plan, arena, err));
     m->fragments = list;
     m->n_fragments = plan->n_fragments;
     m->fields = plan->fields;

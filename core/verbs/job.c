@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "merge/index_truth.h"
 #include "merge/match.h"
+#include "util/bitmap.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 #include "util/log.h"
@@ -172,19 +174,33 @@ static errint_t take_back(struct lfs_job *job, struct lfs_merge_input *input, bo
     return lfs_job_add_virtual(job, v, err);
 }
 
-/* Rows that an update had taken away live again: no index of the target need know them. */
-static errint_t note_returned(struct lfs_job *job, struct lfs_error *err) {
-    const LanceManifest *ours = job->target.version->manifest.message;
+/* Rows that an update had taken away live again in the fragment: no index need know them. */
+static errint_t cut_coverage(struct lfs_job *job, uint64_t fragment, struct lfs_error *err) {
+    for (size_t i = 0; i < job->plan.n_indices; i++) {
+        struct lfs_plan_index *index = &job->plan.indices[i];
+        AUTO_BITMAP *covered = NULL;
+        LanceIndex *cut;
+        LFS_TRY(lfs_index_coverage(index->record, &covered, err));
+        if (!covered || !roaring_bitmap_remove_checked(covered, (uint32_t)fragment))
+            continue;
+        LFS_TRY(lfs_index_with_coverage(index->record, covered, job->arena, &cut, err));
+        index->record = cut;
+        job->plan.indices_changed = true;
+    }
+    return 0;
+}
+
+/* The plan was made of a state that is nobody's tip; indexes were built from the tips. */
+static errint_t note_returned(struct lfs_job *job, const struct lfs_version *tip, struct lfs_error *err) {
     for (size_t i = 0; i < job->plan.n_fragments; i++) {
         const struct lfs_plan_fragment *f = &job->plan.fragments[i];
-        for (size_t k = 0; k < ours->n_fragments; k++) {
-            const LanceFragment *real = ours->fragments[k];
-            if (real->id != f->id || !real->deletion_file ||
-                (f->deletion == LFS_DELETION_KEPT && lfs_match_same_deletions(f->record, real)))
-                continue;
-            job->plan.rows_return = true;
-            LFS_TRY(lfs_plan_cut_indexes(&job->plan, ours, f->id, err));
-        }
+        const char *path = f->record->n_files && f->record->files[0]->path ? f->record->files[0]->path : "";
+        const LanceFragment *real = lfs_match_find(tip->manifest.message, path);
+        if (!real || !real->deletion_file ||
+            (f->deletion == LFS_DELETION_KEPT && lfs_match_same_deletions(f->record, real)))
+            continue;
+        job->plan.rows_return = true;
+        LFS_TRY(cut_coverage(job, f->id, err));
     }
     return 0;
 }
@@ -251,7 +267,8 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     if (!job->taken_back.count || job->plan.n_conflicts || job->plan.refusal)
         return 0;
     LFS_TRY(note_escalation(job, err));
-    LFS_TRY(note_returned(job, err));
+    LFS_TRY(note_returned(job, job->target.version, err));
+    LFS_TRY(note_returned(job, job->source.version, err));
     return lfs_plan_count(&job->plan, job->target.version->manifest.message, err);
 }
 

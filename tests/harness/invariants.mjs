@@ -74,6 +74,15 @@ function checkDeletion(dir, m, f) {
     assert.equal(countBitmap(fs.readFileSync(where)), f.deletion.deleted, `num_deleted_rows of fragment ${f.id}`);
 }
 
+// An index entry names a base that holds its files.
+function checkIndexes(dir, m) {
+  for (const i of m.indices) {
+    const uuid = i.uuid.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5"),
+      where = path.join(baseDir(dir, m, i.base), "_indices", uuid);
+    assert.ok(fs.existsSync(where) && fs.readdirSync(where).length, `the files of index ${i.name} are in ${where}`);
+  }
+}
+
 function checkBases(dir, m) {
   const paths = m.bases.map((b) => b.path),
     ids = m.bases.map((b) => b.id);
@@ -126,6 +135,7 @@ export function checkManifest(dir, branch = "main", { leftovers = [] } = {}) {
   checkFragments(m);
   checkBases(dir, m);
   checkFiles(dir, m);
+  checkIndexes(dir, m);
   checkTransaction(dir, m);
   checkVersionsDirectory(dir, m, leftovers);
   assert.deepEqual(m.flags, flagsFor(m), "feature flags");

@@ -8,6 +8,7 @@ export const ALTERATIONS = {
   alter: (t, { path, rename, nullable, type }, engine) =>
     t.alterColumns([{ path, rename, nullable, dataType: arrowType(engine, type) }]),
   fieldMetadata: (t, { path, metadata }) => t.updateFieldMetadata([{ path, metadata }]),
+  primaryKey: (t, { columns }) => t.setUnenforcedPrimaryKey(columns),
   // Rows that have the key are updated, others inserted (with updateOnly they are left out).
   mergeInsert: (t, { on, rows, updateOnly }) => {
     const updating = t.mergeInsert(on).whenMatchedUpdateAll();

@@ -92,6 +92,8 @@ const NOW = () => new Date(Date.now() + 1000);
 
 const OPS = {
   add: (t, { rows }) => t.add(rows),
+  // An overwrite with other columns; of main alone.
+  recreate: async (t, { rows }, _, db) => (await db.createTable(t.name, rows, { mode: "overwrite" })).close(),
   overwrite: (t, { rows }) => t.add(rows, { mode: "overwrite" }),
   delete: (t, { where }) => t.delete(where),
   update: (t, { where, values }) => t.update({ where, values }),
@@ -99,7 +101,18 @@ const OPS = {
   ...ALTERATIONS,
   optimize: (t) => t.optimize(),
   clean: (t) => t.optimize({ cleanupOlderThan: NOW(), deleteUnverified: true }),
-  index: (t, { column }, { lancedb }) => t.createIndex(column, { config: lancedb.Index.btree(), replace: true }),
+  // kind: what lancedb.Index calls it (btree, bitmap, labelList, fts, ivfFlat, ivfPq, ...)
+  index: (t, { column, kind = "btree", name, options }, { lancedb }) =>
+    t.createIndex(column, { config: lancedb.Index[kind](options), replace: true, name }),
+  // [rows that the index covers, rows that it does not]
+  coverage: async (t, { name }) => {
+    const s = await t.indexStats(name);
+    return s && [s.numIndexedRows, s.numUnindexedRows];
+  },
+  words: async (t, { column, text }) =>
+    (await t.query().fullTextSearch(text, { columns: [column] }).limit(10000).select(["id"]).toArray())
+      .map((r) => Number(r.id))
+      .sort((a, b) => a - b),
   dropIndex: (t, { name }) => t.dropIndex(name),
   restore: async (t, { version }) => {
     await t.checkout(version);
@@ -116,9 +129,9 @@ const OPS = {
 // One stock operation on a branch. fork and drop are asked of main and name the branch in their arguments.
 export async function operate(engine, dir, branch, op, args = {}) {
   if (!OPS[op]) throw new Error(`no operation ${op}`);
-  return withTable(engine, dir, branch, async (t) => {
-    const out = await OPS[op](t, args, engine);
-    return { version: await t.version(), value: ["branches", "count", "version", "search"].includes(op) ? out : undefined };
+  return withTable(engine, dir, branch, async (t, { db }) => {
+    const out = await OPS[op](t, args, engine, db);
+    return { version: await t.version(), value: ["branches", "count", "version", "search", "coverage", "words"].includes(op) ? out : undefined };
   });
 }
 
@@ -132,11 +145,18 @@ export async function tables({ lancedb }, dir) {
   }
 }
 
-// A new data set DIR (NAME.lance) with these rows.
-export async function create({ lancedb }, dir, rows, storageOptions) {
-  const db = await lancedb.connect(path.dirname(dir));
+// The schema that the rows would get, but these columns are required (not nullable).
+function withRequired({ lancedb, arrow }, rows, required) {
+  const { fields } = lancedb.makeArrowTable(rows).schema;
+  return new arrow.Schema(fields.map((f) => new arrow.Field(f.name, f.type, !required.includes(f.name))));
+}
+
+// A new data set DIR (NAME.lance) with these rows; options are the engine's storage options, and { required }.
+export async function create(engine, dir, rows, { required, ...storageOptions } = {}) {
+  const db = await engine.lancedb.connect(path.dirname(dir));
+  const schema = required && withRequired(engine, rows, required);
   try {
-    (await db.createTable(path.basename(dir, ".lance"), rows, storageOptions ? { storageOptions } : undefined)).close();
+    (await db.createTable(path.basename(dir, ".lance"), rows, { storageOptions, schema })).close();
   } finally {
     db.close();
   }

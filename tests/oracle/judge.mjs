@@ -9,7 +9,7 @@ const any = (key) => (p) => p.ours[key] || p.theirs[key] || p.unheld?.[key];
 const compacted = (p) => any("compacted")(p) || any("moved")(p);
 const REFUSALS = [
   { name: "crosswise", says: /merged crosswise/, fits: (p) => p.base.count > 1 },
-  { name: "compacted", says: /compaction .* (rewrote|cannot be followed)/, fits: compacted },
+  { name: "compacted", says: /compaction .* (rewrote|cannot be followed)|rows that a compaction moved/, fits: compacted },
   { name: "replaced", says: /overwritten or restored/, fits: any("replaced") },
   { name: "rows brought back", says: /brought back rows/, fits: (p) => any("replaced")(p) || p.back || p.theirs.returned },
   { name: "history cleaned away", says: /versions of .* were cleaned away/, fits: any("cleaned") },
@@ -66,12 +66,12 @@ export function judge(r, p, { verb, ours, options, addresses }) {
 
 // It went through. Must it have stopped?
 function done(r, p, { ours, options, fail, is }) {
-  const { result } = r.answer;
-  const settled = p.settled && !p.settled.stuck ? p.settled : p,
+  const { result } = r.answer,
     sure = p.settled && !p.settled.stuck ? [] : p.sure;
-  if (p.replaced && !p.back) fail("merged where one side replaced the table and the other changed it");
-  if (sure.length || p.units.length) fail(`merged where the model sees conflicts in ${[...sure, ...p.units].join(" ")}`);
-  const escalated = /escalated:/.test(r.answer.text);
+  if (/the table was replaced: what/.test(r.answer.text)) takeWhole(p, fail);
+  else if (sure.length || p.units.length) fail(`merged where the model sees conflicts in ${[...sure, ...p.units].join(" ")}`);
+  const escalated = /escalated:/.test(r.answer.text),
+    settled = p.settled && !p.settled.stuck ? p.settled : p;
   if (escalated && !p.policy.rows) fail("escalated without a strategy");
   const loose = settled.open.size > 0,
     nothing = sameRows(settled.rows, ours.rows) && sameColumns(p.columns, ours.columns) && sameMaps(p.maps, ours.maps);
@@ -87,11 +87,20 @@ function done(r, p, { ours, options, fail, is }) {
   return is(escalated ? "merged, an update taken back" : result, true);
 }
 
+// A side that replaced the table, or the other, was taken as a whole, as the strategy says.
+function takeWhole(p, fail) {
+  const winner = { "source-wins": p.theirsState, "dest-wins": p.oursState }[p.policy.rows];
+  if (!winner || !any("replaced")(p)) fail("a side was taken as a whole for no reason");
+  p.settled = { rows: winner.rows, open: new Set(), maybe: [] };
+  p.columns = winner.columns;
+}
+
 function conflict(r, p, addresses, fail) {
   const count = Number(r.answer.conflicts),
     said = [...r.answer.text.matchAll(/unit: row (\d+) of fragment \d+/g)].map((x) => Number(x[1])),
     keys = [...r.answer.text.matchAll(/unit: "?((?:config|table metadata|schema metadata) key [^\s"]+)/g)].map((x) => x[1]);
   if (!(count > 0)) fail("a conflict without an entry");
+  if (/kind: replaced/.test(r.answer.text)) return any("replaced")(p) ? "conflict (replaced)" : fail("no side replaced the table");
   for (const key of keys) if (!p.units.includes(key)) fail(`${key} is in no conflict that the model sees`);
   const possible = [...p.sure, ...p.maybe, ...p.units, ...p.perhaps];
   if (p.settled?.maybe) possible.push(...p.settled.maybe);

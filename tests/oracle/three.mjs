@@ -110,11 +110,8 @@ export function three(model, base, ours, theirs, { policy = {}, back, oursIsBase
   out.units = [...schema.clashes, ...maps.clashes];
   out.perhaps = schema.perhaps;
   mergeRows(model, out);
-  const lost = (side) => [...side.removed.values()].some((r) => r.how === "replace" && r.direct);
-  const changed = (state) => state.rows.size !== base.rows.size || [...state.rows.keys()].some((t) => !base.rows.has(t));
-  out.replaced = (lost(out.ours) && changed(theirs)) || (lost(out.theirs) && changed(ours));
   if (policy.rows && policy.rows !== "fail") out.settled = settle(model, out, three, more);
-  out.result = out.sure.length || out.units.length || out.replaced ? "conflict" : "clean";
+  out.result = out.sure.length || out.units.length ? "conflict" : "clean";
   return out;
 }
 

@@ -380,13 +380,37 @@ static void change_schema_entry(struct draft *d, char *rest, bool removed) {
 
 /* --- indexes --- */
 
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* What stands behind an index' uuid. */
+static void index_word(struct draft *d, LanceIndex *x, char **rest) {
+    char *word = need_word(rest, "field id, type, over or also");
+    if (strcmp(word, "type") == 0) {
+        x->index_details = must(LFS_NEW(d->lab->arena, Lance__Table__Any));
+        lance__table__any__init(x->index_details);
+        x->index_details->type_url = need_word(rest, "type");
+    } else if (strcmp(word, "over") == 0) {
+        roaring_bitmap_t *covered = read_set(need_word(rest, "fragments"));
+        size_t size = roaring_bitmap_portable_size_in_bytes(covered);
+        x->has_fragment_bitmap = true;
+        x->fragment_bitmap = (ProtobufCBinaryData){size, must(lfs_alloc(d->lab->arena, size))};
+        roaring_bitmap_portable_serialize(covered, (char *)x->fragment_bitmap.data);
+        roaring_bitmap_free(covered);
+    } else if (strcmp(word, "also")) {
+        x->fields[x->n_fields++] = (int32_t)strtol(word, NULL, 10);
+    }
+}
+
 static void change_index(struct draft *d, char *rest, bool removed) {
     LanceIndexSection *section = must(LFS_NEW(d->lab->arena, LanceIndexSection)), *old = d->version->manifest.indices;
     char *name = need_word(&rest, "index name");
     lance__table__index_section__init(section);
     section->indices = must(LFS_NEW_ARRAY(d->lab->arena, LanceIndex *, MAX_ENTRIES));
     for (size_t i = 0; old && i < old->n_indices; i++)
-        if (strcmp(old->indices[i]->name, name))
+        if (strcmp(old->indices[i]->name, name) || (!removed && ends_with(rest, " also")))
             section->indices[section->n_indices++] = old->indices[i];
     if (!removed) {
         LanceIndex *x = must(LFS_NEW(d->lab->arena, LanceIndex));
@@ -399,7 +423,7 @@ static void change_index(struct draft *d, char *rest, bool removed) {
         x->uuid->uuid = (ProtobufCBinaryData){strlen(uuid), (uint8_t *)uuid};
         x->fields = must(LFS_NEW_ARRAY(d->lab->arena, int32_t, MAX_FIELDS));
         while (*rest)
-            x->fields[x->n_fields++] = (int32_t)need_number(&rest, "field id");
+            index_word(d, x, &rest);
         assert_true(section->n_indices < MAX_ENTRIES);
         section->indices[section->n_indices++] = x;
     }
@@ -586,83 +610,6 @@ static struct lfs_version *build_side(struct lab *lab, struct lfs_version *base,
     return v;
 }
 
-/* --- what holds of every plan --- */
-
-static bool state_has_file(const struct lfs_version *v, const char *path) {
-    return lfs_match_find(v->manifest.message, path) != NULL;
-}
-
-static void check_files(const struct lab *lab, const struct lfs_plan_fragment *f) {
-    int32_t seen[MAX_FIELDS];
-    size_t n_seen = 0, n = f->files ? f->n_files : f->record->n_files;
-    assert_true(n > 0);
-    for (size_t i = 0; i < n; i++) {
-        const LanceDataFile *file = f->files ? f->files[i].record : f->record->files[i];
-        bool theirs = f->files ? f->files[i].is_theirs : f->is_theirs;
-        assert_true(state_has_file(theirs ? lab->input.theirs : lab->input.ours, file->path));
-        for (size_t k = 0; k < file->n_fields; k++) {
-            if (file->fields[k] < 0)
-                continue;
-            for (size_t j = 0; j < n_seen; j++)
-                if (seen[j] == file->fields[k])
-                    fail_msg("field %d stands in fragment %" PRIu64 " twice", seen[j], f->id);
-            seen[n_seen++] = file->fields[k];
-        }
-    }
-}
-
-static void check_fields(const struct lfs_plan *p) {
-    for (size_t i = 0; i < p->n_fields; i++) {
-        bool has_parent = p->fields[i]->parent_id < 0;
-        assert_true(p->fields[i]->id >= 0);
-        for (size_t k = 0; k < i; k++) {
-            if (p->fields[k]->id == p->fields[i]->id)
-                fail_msg("two fields have id %d", p->fields[i]->id);
-            if (p->fields[k]->parent_id == p->fields[i]->parent_id &&
-                strcmp(p->fields[k]->name, p->fields[i]->name) == 0)
-                fail_msg("two fields are called %s", p->fields[i]->name);
-            has_parent |= p->fields[k]->id == p->fields[i]->parent_id;
-        }
-        if (!has_parent)
-            fail_msg("field %s has no parent before it", p->fields[i]->name);
-    }
-}
-
-static void check_plan(struct lab *lab) {
-    struct lfs_plan *p = &lab->plan;
-    if (p->refusal)
-        assert_int_equal(p->outcome, LFS_OUTCOME_REFUSED);
-    else if (p->n_conflicts)
-        assert_int_equal(p->outcome, LFS_OUTCOME_CONFLICT);
-    if (p->outcome == LFS_OUTCOME_CONFLICT)
-        assert_true(p->n_conflicts > 0 && p->conflicts.count > 0);
-    if (p->outcome == LFS_OUTCOME_REFUSED)
-        assert_true(p->refusal && *p->refusal);
-    assert_true(p->conflicts.count <= p->n_conflicts);
-    for (size_t i = 0; i < p->conflicts.count; i++) {
-        const struct lfs_conflict *c = p->conflicts.items[i];
-        assert_true(*c->kind && *c->unit && c->base && c->ours && c->theirs); /* a value may be empty */
-    }
-    if (p->outcome == LFS_OUTCOME_CONFLICT || p->outcome == LFS_OUTCOME_REFUSED)
-        return;
-    if (p->outcome == LFS_OUTCOME_EMPTY)
-        assert_false(p->fragments_changed || p->schema_changed || p->maps_changed);
-    for (size_t i = 0; i < p->n_fragments; i++) {
-        const struct lfs_plan_fragment *f = &p->fragments[i];
-        roaring_bitmap_t *live = lab_live(lab, f);
-        if (roaring_bitmap_get_cardinality(live) + f->n_deleted != f->record->physical_rows)
-            fail_msg("fragment %" PRIu64 ": %" PRIu64 " rows deleted, and %" PRIu64 " live of %" PRIu64, f->id,
-                     f->n_deleted, roaring_bitmap_get_cardinality(live), f->record->physical_rows);
-        roaring_bitmap_free(live);
-        assert_true(i == 0 || p->fragments[i - 1].id < f->id);
-        assert_true(p->has_max_fragment_id && p->max_fragment_id >= f->id);
-        check_files(lab, f);
-    }
-    if (lab->input.ours->manifest.message->has_max_fragment_id)
-        assert_true(p->max_fragment_id >= lab->input.ours->manifest.message->max_fragment_id);
-    check_fields(p);
-}
-
 /* --- merging --- */
 
 static void run_merge(struct lab *lab) {
@@ -671,7 +618,7 @@ static void run_merge(struct lab *lab) {
     lab->result = lfs_merge3(&lab->input, lab->arena, &lab->plan, &lab->err);
     unsigned read = lab->deletions_read; /* the checks read, too */
     if (lab->result == 0)
-        check_plan(lab);
+        lab_check_plan(lab);
     else
         assert_true(lab->err.code != LFS_OK && *lab->err.message);
     lab->deletions_read = read;

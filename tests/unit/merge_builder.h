@@ -12,7 +12,8 @@
  *   dead FILE SET [gone|wrong]   the deletion vector, a file of this commit's own; gone: which is not there any more;
  *                                wrong: which names a row that there is not
  *   config KEY=VALUE        -config KEY           also: table, schema (metadata)
- *   index NAME UUID [FIELD...]  -index NAME       UUID is a word
+ *   index NAME UUID [FIELD...] [type WORD] [over SET] [also]   -index NAME    UUID is a word; over: the fragments that it
+ *                           covers; also: one more segment of that name
  *   format VERSION          stable                max ID
  *   op KIND [uuid WORD] [OLD,...>NEW,...]...       what the commit's transaction says; the groups of a rewrite
  *   brought                                        the commit is a merge
@@ -43,7 +44,7 @@ struct scene {
 /* What is NULL is not looked at; texts are as the lab_* functions below render them. */
 struct expect {
     enum lfs_outcome outcome; /* MERGED stands for FAST_FORWARD, too, where ours has not moved */
-    const char *rows, *ids, *files, *schema, *config, *table, *schema_metadata, *cuts;
+    const char *rows, *ids, *files, *schema, *config, *table, *schema_metadata, *indexes;
     const char *conflicts;
     const char *refusal, *note; /* a part of it; note: of one of the notes; "" for none */
 };
@@ -68,6 +69,8 @@ void lab_free(struct lab *lab);
 void lab_merge(struct lab *lab, const struct lfs_version *base, const struct lfs_version *ours,
                const struct lfs_version *theirs);
 
+void lab_check_plan(struct lab *lab); /* what must hold of every plan */
+
 char *lab_rows(struct lab *lab);   /* "A 0-2,4; B 0-9": live rows, in the order of ids; "A -" for none */
 char *lab_ids(struct lab *lab);    /* "A=0 B=1" */
 char *lab_files(struct lab *lab);  /* "A:0,1+B:2; C:0" */
@@ -75,7 +78,7 @@ char *lab_schema(struct lab *lab); /* "0 id int64, 1 s struct?, 2 s.x int32? {k=
 char *lab_config(struct lab *lab); /* "a=1 b=2", sorted */
 char *lab_table(struct lab *lab);
 char *lab_schema_metadata(struct lab *lab);
-char *lab_cuts(struct lab *lab);      /* "5@0": of field 5 in fragment 0 */
+char *lab_indexes(struct lab *lab);   /* "i uuid 1 @0-1; j uuid 2,3 theirs": names, uuids, fields, coverage */
 char *lab_conflicts(struct lab *lab); /* "update-update row 3 of fragment 0; ..." */
 
 /* Live rows of a fragment of the plan; to be freed. */

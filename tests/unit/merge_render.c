@@ -166,12 +166,23 @@ char *lab_schema_metadata(struct lab *lab) {
     return end(&t, lab);
 }
 
-char *lab_cuts(struct lab *lab) {
+char *lab_indexes(struct lab *lab) {
     struct text t;
     FILE *out = begin(&t);
-    for (size_t i = 0; i < lab->plan.index_cuts.count; i++) {
-        const struct lfs_index_cut *c = lab->plan.index_cuts.items[i];
-        fprintf(out, "%s%d@%" PRIu64, i ? " " : "", c->field, c->fragment);
+    for (size_t i = 0; i < lab->plan.n_indices; i++) {
+        const LanceIndex *x = lab->plan.indices[i].record;
+        fprintf(out, "%s%s %.*s", i ? "; " : "", x->name, (int)x->uuid->uuid.len, (const char *)x->uuid->uuid.data);
+        for (size_t k = 0; k < x->n_fields; k++)
+            fprintf(out, k ? ",%d" : " %d", x->fields[k]);
+        if (x->has_fragment_bitmap) {
+            roaring_bitmap_t *covered = roaring_bitmap_portable_deserialize_safe((const char *)x->fragment_bitmap.data,
+                                                                                 x->fragment_bitmap.len);
+            assert_non_null(covered);
+            fputs(" @", out);
+            print_set(out, covered);
+            roaring_bitmap_free(covered);
+        }
+        fputs(lab->plan.indices[i].is_theirs ? " theirs" : "", out);
     }
     return end(&t, lab);
 }
@@ -199,8 +210,8 @@ static char *story(struct lab *lab) {
     for (size_t i = 0; i < p->notes.count; i++)
         fprintf(out, "\n  note %s", (const char *)p->notes.items[i]);
     if (p->outcome < LFS_OUTCOME_CONFLICT)
-        fprintf(out, "\n  rows %s\n  ids %s\n  files %s\n  schema %s", lab_rows(lab), lab_ids(lab), lab_files(lab),
-                lab_schema(lab));
+        fprintf(out, "\n  rows %s\n  ids %s\n  files %s\n  schema %s\n  indexes %s", lab_rows(lab), lab_ids(lab),
+                lab_files(lab), lab_schema(lab), lab_indexes(lab));
     fputc('\n', out);
     return end(&t, lab);
 }
@@ -240,7 +251,7 @@ void lab_expect(struct lab *lab, const struct expect *e) {
     same(lab, "config", e->config, lab_config);
     same(lab, "table metadata", e->table, lab_table);
     same(lab, "schema metadata", e->schema_metadata, lab_schema_metadata);
-    same(lab, "index cuts", e->cuts, lab_cuts);
+    same(lab, "indexes", e->indexes, lab_indexes);
 }
 
 void check_scene(const struct scene *scene, const struct expect *expect) {

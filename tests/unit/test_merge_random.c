@@ -7,7 +7,7 @@
 
 #include "merge_builder.h"
 
-enum { MAX_KEYS = 128, MAX_FILES = 96, FILE_ROWS = 64, GONE = -1 };
+enum { MAX_KEYS = 128, MAX_FILES = 96, FILE_ROWS = 64, MAX_BUILDS = 16, GONE = -1 };
 
 /* A row: who it is, and its value. An update gives it another value, a delete takes it away. */
 struct cell {
@@ -30,11 +30,19 @@ struct table {
     bool updated[MAX_KEYS]; /* at any time, since the base */
 };
 
+/* What an index knows: the rows that lived, by address, when it was built. */
+struct build {
+    struct file files[MAX_FILES]; /* those that it covers */
+    int n_files;
+};
+
 /* What all states of one round share: names, keys and values are never given twice. */
 struct round {
     uint64_t random;
     int next_file, next_key, next_value;
-    bool compactions;
+    bool compactions, indexes;
+    struct build builds[MAX_BUILDS]; /* by the number in the index' uuid */
+    int n_builds;
     char text[LAB_STEPS * 2][8192];
     int n_texts;
 };
@@ -179,16 +187,37 @@ static void compact(struct round *r, struct table *t, struct commit *c) {
         say_file(c, second);
 }
 
+/* A new index, or one more segment, over some fragments; or another in its place; or none. */
+static void change_index(struct round *r, struct table *t, struct commit *c) {
+    struct build *b = &r->builds[r->n_builds];
+    char name = "ij"[roll(r, 2)];
+    bool any = false, drop = roll(r, 5) == 0 || r->n_builds == MAX_BUILDS;
+    say(c, "op index; ");
+    for (int i = 0; i < t->n_files && !drop; i++)
+        if (t->files[i].there && roll(r, 5))
+            b->files[b->n_files++] = t->files[i];
+    if (drop || !b->n_files) {
+        say(c, "-index %c", name);
+        return;
+    }
+    say(c, "index %c x%d 0 type %s over ", name, r->n_builds++, roll(r, 2) ? "a" : "b");
+    for (int i = 0; i < b->n_files; i++, any = true)
+        say(c, any ? ",%d" : "%d", b->files[i].id);
+}
+
 static void commit(struct round *r, struct table *t, const char **slot) {
     struct commit c = {.text = r->text[r->n_texts++]};
     uint32_t kind = roll(r, r->compactions ? 4 : 3);
     *slot = c.text;
-    if (kind == 0)
+    if (r->indexes && roll(r, 3) == 0)
+        change_index(r, t, &c);
+    else if (kind == 0)
         append(r, t, &c);
     else if (kind == 3)
         compact(r, t, &c);
     else
         take_rows(r, t, &c, kind == 2);
+    say(&c, "; max %d", highest_id(t)); /* ids are never given again */
 }
 
 /* --- the model --- */
@@ -235,6 +264,9 @@ static const struct file *find_file(const struct table *a, const struct table *b
     return NULL;
 }
 
+static struct table base_table, our_table, their_table;
+static struct round the_round;
+
 /* Exactly the rows of the model, each once, each with its value. */
 static const char *compare(struct lab *lab, const struct table *ours, const struct table *theirs, const int *values,
                            int n_keys) {
@@ -259,6 +291,38 @@ static const char *compare(struct lab *lab, const struct table *ours, const stru
     return NULL;
 }
 
+/* What an index says of a fragment that it covers must be so: the file that it was built from, and no row that it does
+ * not know. No other fragment may ever get an id that it covers. */
+static const char *wrong_index(struct lab *lab, const struct lfs_plan_index *index) {
+    int number = atoi((const char *)index->record->uuid->uuid.data + 1);
+    const struct build *b = &the_round.builds[number];
+    const char *wrong = NULL;
+    roaring_bitmap_t *covered = roaring_bitmap_portable_deserialize_safe(
+        (const char *)index->record->fragment_bitmap.data, index->record->fragment_bitmap.len);
+    assert_non_null(covered);
+    if (roaring_bitmap_is_empty(covered) && index->is_theirs)
+        wrong = "an index that covers nothing was carried";
+    if (!roaring_bitmap_is_empty(covered) && roaring_bitmap_maximum(covered) > lab->plan.max_fragment_id)
+        wrong = "an index covers an id that will be given";
+    for (size_t i = 0; i < lab->plan.n_fragments && !wrong; i++) {
+        const struct lfs_plan_fragment *f = &lab->plan.fragments[i];
+        const struct file *then = NULL;
+        if (!roaring_bitmap_contains(covered, (uint32_t)f->id))
+            continue;
+        for (int k = 0; k < b->n_files; k++)
+            then = (uint64_t)b->files[k].id == f->id ? &b->files[k] : then;
+        roaring_bitmap_t *live = lab_live(lab, f);
+        if (!then || strcmp(then->name, lab_path(f)))
+            wrong = "an index covers another fragment";
+        for (int k = 0; !wrong && k < then->n; k++)
+            if (then->dead >> k & 1 && roaring_bitmap_contains(live, (uint32_t)k))
+                wrong = "an index does not know a row";
+        roaring_bitmap_free(live);
+    }
+    roaring_bitmap_free(covered);
+    return wrong;
+}
+
 /* --- rounds --- */
 
 static void explain(const struct scene *s, struct lab *lab, uint64_t seed, const char *what) {
@@ -276,9 +340,6 @@ static void explain(const struct scene *s, struct lab *lab, uint64_t seed, const
     fail_msg("seed %llu: %s", (unsigned long long)seed, what);
 }
 
-static struct table base_table, our_table, their_table;
-static struct round the_round;
-
 static void check_round(const struct scene *s, struct lab *lab, uint64_t seed) {
     struct round *r = &the_round;
     bool decided;
@@ -290,22 +351,26 @@ static void check_round(const struct scene *s, struct lab *lab, uint64_t seed) {
     if (v.conflict && s->policy.rows == LFS_STRATEGY_FAIL && !stopped)
         explain(s, lab, seed, "a conflict was not seen");
     /* Rows that both sides took away may be more than can be told apart after compactions. */
-    if (stopped && !may_stop && !(r->compactions && v.both_touched))
+    bool about_index = r->indexes && lab->result == 0 && strstr(lab_conflicts(lab), "index ");
+    if (stopped && !may_stop && !(r->compactions && v.both_touched) && !about_index)
         explain(s, lab, seed, "there is no conflict");
     if (stopped)
         return;
     const char *wrong = compare(lab, &our_table, &their_table, v.values, r->next_key);
+    for (size_t i = 0; i < lab->plan.n_indices && !wrong; i++)
+        wrong = wrong_index(lab, &lab->plan.indices[i]);
     if (wrong)
         explain(s, lab, seed, wrong);
 }
 
 /* One tree of random commits, merged under each strategy and in both directions, and with itself. */
-static void one_seed(uint64_t seed, bool compactions) {
+static void one_seed(uint64_t seed, bool compactions, bool indexes) {
     struct round *r = &the_round;
     struct scene s = {.moved = true};
     memset(r, 0, sizeof *r);
     r->random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     r->compactions = compactions;
+    r->indexes = indexes;
     memset(&base_table, 0, sizeof base_table);
     for (int i = 0; i < MAX_KEYS; i++)
         base_table.values[i] = GONE;
@@ -322,6 +387,12 @@ static void one_seed(uint64_t seed, bool compactions) {
         say_file(&first, f);
         if (f->dead)
             say_dead(&first, f);
+    }
+    say(&first, "; max %d", highest_id(&base_table));
+    if (indexes) { /* what both sides begin with */
+        struct commit more = {.text = r->text[r->n_texts++]};
+        change_index(r, &base_table, &more);
+        say(&first, ";%s", more.text + strlen("op index;"));
     }
     s.base = first.text;
     our_table = their_table = base_table;
@@ -348,23 +419,28 @@ static void one_seed(uint64_t seed, bool compactions) {
     lab_free(&lab);
 }
 
-static void rounds(bool compactions) {
+static void rounds(bool compactions, bool indexes) {
     const char *seed = getenv("LFS_TEST_SEED"), *more = getenv("LFS_TEST_ROUNDS");
     uint64_t n = more ? strtoull(more, NULL, 10) : 3000;
     if (seed)
-        one_seed(strtoull(seed, NULL, 10), compactions);
+        one_seed(strtoull(seed, NULL, 10), compactions, indexes);
     for (uint64_t i = 1; !seed && i <= n; i++)
-        one_seed(i, compactions);
+        one_seed(i, compactions, indexes);
 }
 
 static void rows_agree_with_the_model(void **state) {
     (void)state;
-    rounds(false);
+    rounds(false, false);
 }
 
 static void rows_agree_with_the_model_after_compactions(void **state) {
     (void)state;
-    rounds(true);
+    rounds(true, false);
+}
+
+static void indexes_are_true(void **state) {
+    (void)state;
+    rounds(true, true);
 }
 
 /* --- laws --- */
@@ -424,6 +500,7 @@ int main(void) {
         cmocka_unit_test(laws),
         cmocka_unit_test(rows_agree_with_the_model),
         cmocka_unit_test(rows_agree_with_the_model_after_compactions),
+        cmocka_unit_test(indexes_are_true),
     };
     return cmocka_run_group_tests_name("random", tests, NULL, NULL);
 }
