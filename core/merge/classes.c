@@ -65,6 +65,18 @@ static errint_t add_update(struct lfs_row_classes *out, const LanceTransaction *
     return 0;
 }
 
+/* An update that a merge brought took nothing from rows that were gone here already, as when a strategy or an undo let it
+ * not stand. How they went can no longer be told: not as a plain delete, and not by that update. */
+static errint_t leave_earlier(roaring_bitmap_t *gone, const roaring_bitmap_t *seen, struct lfs_row_classes *out,
+                              struct lfs_error *err) {
+    AUTO_BITMAP *again = roaring_bitmap_and(gone, seen);
+    if (!again)
+        return lfs_fail_nomem(err);
+    roaring_bitmap_andnot_inplace(out->deleted, again);
+    roaring_bitmap_andnot_inplace(gone, again);
+    return 0;
+}
+
 static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_step *step,
                           const struct lfs_row_question *q, bool is_there, roaring_bitmap_t *seen,
                           struct lfs_row_classes *out, struct lfs_error *err) {
@@ -77,6 +89,8 @@ static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_
     LFS_TRY(step_rows(input, step, q->path, q->rows, &gone, err));
     if (gone && step->is_merge) /* what it brought has told its own story already */
         roaring_bitmap_andnot_inplace(gone, seen);
+    if (gone && step->brought && kind == KIND_UPDATE)
+        LFS_TRY(leave_earlier(gone, seen, out, err));
     if (!gone || roaring_bitmap_is_empty(gone))
         return 0;
     roaring_bitmap_or_inplace(seen, gone);

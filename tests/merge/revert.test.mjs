@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { load, tip } from "../interop/manifest.mjs";
 import { changed, rows, span, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, onEach } from "../harness/tip.mjs";
-import { merge, pick, revert, revertFails, scratch, undo, undoFails } from "../harness/verbs.mjs";
+import { merge, mergeFails, pick, revert, revertFails, scratch, undo, undoFails } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
 const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
@@ -249,6 +249,17 @@ onEach("an undo that is reverted: what it had forgotten is held again, and comes
   await g.op("main", "optimize");
   await merge(g, "main", "f");
   await checkThenUnmount(g, { main: [...without(TWENTY, 1), ...rows(100, 3)] });
+});
+
+onEach("undone after a strategy had decided: the same merge is the same conflict again", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("f", "update", { where: "id = 3", values: { v: "up" } });
+  await g.op("main", "delete", { where: "id = 3" });
+  await merge(g, "main", "f rows=dest-wins", ["merged", "empty-merge"]);
+  await undo(g, "main", "steps=1", ["merged", "empty-merge"]);
+  await mergeFails(g, "main", "f", "ECANCELED", "conflict");
+  await checkThenUnmount(g, { main: without(TWENTY, 3) });
 });
 
 onEach("undo of two merges at once, of one, and of the other; more than there are is ENOENT", async (t, engine) => {

@@ -149,8 +149,12 @@ class History {
     const where = `${target} after the ${step.kind}, read by ${reader.engine}`;
     const seen = await told(where, reader.read({ dir: this.ds, branch: target, addressed: true }));
     const there = new Set(seen.at.map((x) => x[0]));
-    const settled = p.settled && !p.settled.stuck ? p.settled : p,
-      rows = new Map(settled.rows);
+    let settled = p.settled && !p.settled.stuck ? p.settled : p;
+    // A commit that replaced the table, picked onto one that only lacks what it threw away, is taken as a whole.
+    const { rows: theirs } = p.theirsState;
+    if (p.theirs.replaced && there.size === theirs.size && [...there].every((tok) => theirs.has(tok)))
+      settled = { rows: theirs, open: new Set() };
+    const rows = new Map(settled.rows);
     for (const tok of settled.open) {
       this.count(`(presence of a row left open: ${there.has(tok) ? "there" : "gone"})`);
       step.open = [...(step.open ?? []), [tok, there.has(tok)]];

@@ -84,6 +84,10 @@ export class Model {
       const vanished = this.vanished(tok, p.theirsState);
       removed.set(tok, { how: by?.how ?? "replace", direct: false, vanished, cause: by?.cause, into: by?.into });
     }
+    // An update that was taken back says nothing any more of the rows that it had replaced and that are gone all the same.
+    for (const cause of p.settled?.causes ?? [])
+      for (const tok of cause.removed.keys())
+        if (!rows.has(tok) && !removed.has(tok)) removed.set(tok, { how: "delete", direct: false, vanished: true });
     const state = this.#put(line, number, {
       ...{ prev: ours, op, rows, removed, columns: p.columns, maps: p.maps, index: ours.index },
       ...{ carried: p.carried, picked: p.picked, wrote: p.schemaChanged ? [] : [...p.theirs.wrote, ...p.theirs.may] },

@@ -58,7 +58,7 @@ export const OTHER = {
       if (!versions.length) return undefined;
       const first = r.pick(versions),
         last = r.chance(0.35) ? Math.min(first + r.int(1, 3), versions.at(-1)) : first;
-      return { target, source, first, last, ...options(r, false) };
+      return { target, source, first, last, ...options(r, "pick") };
     },
   },
   revert: {
@@ -66,7 +66,7 @@ export const OTHER = {
     draw(r, m) {
       const target = someBranch(r, m),
         versions = ownVersions(m, target).slice(-5);
-      return versions.length ? { target, version: r.pick(versions), ...options(r, false) } : undefined;
+      return versions.length ? { target, version: r.pick(versions), ...options(r, "revert") } : undefined;
     },
   },
   undo: {
@@ -74,18 +74,21 @@ export const OTHER = {
     draw(r, m) {
       // Mostly where there is a merge to undo.
       const merged = [...m.branches.values()].filter((b) => [...b.states.values()].some((s) => s.op === "merge"));
-      if (!merged.length || r.chance(0.1)) return { target: someBranch(r, m), steps: 1, ...options(r, false) };
-      return { target: r.pick(merged).name, steps: r.chance(0.1) ? 2 : 1, ...options(r, false) };
+      if (!merged.length || r.chance(0.1)) return { target: someBranch(r, m), steps: 1, ...options(r, "undo") };
+      return { target: r.pick(merged).name, steps: r.chance(0.1) ? 2 : 1, ...options(r, "undo") };
     },
   },
 };
 
 const STRATEGIES = { "source-wins": 1, "dest-wins": 1 };
-function options(r, isMerge = true) {
-  const words = [r.weighted({ "": 10, "mode=link": 3, "mode=copy": 2, "mode=graft": 1 }), r.weighted({ "": 12, "dry-run": 1 })];
-  if (isMerge) words.push(r.weighted({ "": 10, "ff=never": 3, "ff=only": 1 }));
-  if (r.chance(0.25)) words.push(...strategies(r));
-  return { options: words.filter(Boolean), ...(isMerge && { root: r.chance(0.15) }), tree: r.chance(0.15) };
+// The options that each verb takes.
+function options(r, verb = "merge") {
+  const places = r.weighted({ "": 10, "mode=link": 3, "mode=copy": 2, "mode=graft": 1 }),
+    words = [r.weighted({ "": 12, "dry-run": 1 })];
+  if (["merge", "pick"].includes(verb)) words.push(places);
+  if (verb === "merge") words.push(r.weighted({ "": 10, "ff=never": 3, "ff=only": 1 }));
+  if (verb !== "undo" && r.chance(0.25)) words.push(...strategies(r));
+  return { options: words.filter(Boolean), ...(verb === "merge" && { root: r.chance(0.15) }), tree: r.chance(0.15) };
 }
 // One for all, or by class, or both; the class goes first.
 function strategies(r) {

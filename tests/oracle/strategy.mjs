@@ -37,7 +37,7 @@ export function settle(model, p, three, more) {
     const left = now.sure.map((tok) => loserOf({ ...now, policy }, tok)),
       next = left.map((x) => x.cause).filter((c) => c && !causes.has(c));
     if (left.some((x) => x.stuck)) return { stuck: true };
-    if (!left.some((x) => x.cause)) return { rows: now.rows, open: now.open, maybe: now.maybe, escalated: causes.size > 0 };
+    if (!left.some((x) => x.cause)) return { rows: now.rows, open: now.open, maybe: now.maybe, escalated: causes.size > 0, causes };
     if (!next.length) return { stuck: true };
     for (const c of next) causes.add(c);
     const loser = without(policy.rows === "source-wins" ? p.oursState : p.theirsState, [...causes]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three states in, what the fourth must be out (merge-semantics sections 3 and 4).
+import { within } from "./lineage.mjs";
 import { settle } from "./strategy.mjs";
 import { mergeColumns, mergeMaps } from "./units.mjs";
 
@@ -32,7 +33,7 @@ export function side(model, tip, base) {
     path.some((s) => (s.op === "compact" || s.moved) && path.indexOf(s) > path.indexOf(state));
   for (const tok of base.rows.keys()) {
     if (tip.rows.has(tok)) continue;
-    const never = !held.has(tok); // the base of a pick is a state of another branch
+    const never = !held.has(tok) && !within(base.vector, tip.vector); // the base of a pick is a state of another branch
     const how = out.removed.get(tok) ?? { how: never ? "delete" : "replace", direct: never, never };
     if (how.cause?.cleaned) out.cleaned = true;
     how.seen = seenAs(how, {
