@@ -35,6 +35,7 @@ export function side(model, tip, base) {
     if (tip.rows.has(tok)) continue;
     const never = !held.has(tok) && !within(base.vector, tip.vector); // the base of a pick is a state of another branch
     const how = out.removed.get(tok) ?? { how: never ? "delete" : "replace", direct: never, never };
+    how.into ??= childIn(model, tok, tip);
     if (how.cause?.cleaned) out.cleaned = true;
     how.seen = seenAs(how, {
       cleaned: out.cleaned,
@@ -44,6 +45,12 @@ export function side(model, tip, base) {
     out.removed.set(tok, how);
   }
   return out;
+}
+
+// The copy that took the row's place, if one that descends from it lives there: a merge may have brought both.
+function childIn(model, tok, state) {
+  for (let t of state.rows.keys()) for (; t; t = model.origin.get(t)) if (model.origin.get(t) === tok) return t;
+  return undefined;
 }
 
 // Was the row there on the way to that state, and is there no more?
