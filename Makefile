@@ -2,6 +2,7 @@
 #
 #   make                 build/lancefs (and build/liblancefs.a, all that is true without FUSE)
 #   make unit            build and run the unit tests
+#   make soak            5000 random histories against the model (LANCEFS_HISTORIES, LANCEFS_SEED say how many, from where)
 #   make layers          compile every layer of core/ with the headers of the lower ones alone
 #   make clean
 #
@@ -60,6 +61,12 @@ $(BUILD)/tests/%: tests/unit/%.c $(UNIT_OBJ) $(LIB) $(filter $(BUILD)/fuse/lines
 unit: $(UNIT_BIN)
 	@failed=0; for t in $(UNIT_BIN); do echo "== $$t"; $$t || failed=1; done; exit $$failed
 
+# A copy of the program, so that building goes on meanwhile.
+soak: $(BUILD)/lancefs
+	@cp $< $(BUILD)/lancefs.soak
+	LANCEFS=$(CURDIR)/$(BUILD)/lancefs.soak node tests/oracle/run.mjs --seed $(or $(LANCEFS_SEED),1) \
+	  --histories $(or $(LANCEFS_HISTORIES),5000)
+
 # Arrows point down only: a layer sees its own headers and those of the layers before it.
 LAYERS := util format store table merge commit verbs
 layers: | $(PROTO_HDR)
@@ -71,6 +78,6 @@ layers: | $(PROTO_HDR)
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all unit layers clean
+.PHONY: all unit soak layers clean
 .SECONDARY:
 -include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(UNIT_BIN:=.d)

@@ -203,7 +203,7 @@ errint_t lfs_build_transaction(const struct lfs_build *b, const struct lfs_manif
     bool adds = plan->fragments_added > 0, takes = plan->fragments_changed_count + plan->fragments_removed > 0;
     if (plan->schema_changed)
         return plan->fragments_changed ? say_merge(b, next->message, t, err) : say_project(b, next->message, t, err);
-    if (adds && takes)
+    if (takes && (adds || plan->rows_return)) /* rows that others think gone are there again: a delete would hide that */
         return say_update(b, next->message, t, err);
     if (adds)
         return say_append(b, next->message, t, err);

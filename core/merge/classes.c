@@ -65,6 +65,18 @@ static errint_t add_update(struct lfs_row_classes *out, const LanceTransaction *
     return 0;
 }
 
+/* An update that a merge brought took nothing from rows that were gone here already, as when a strategy or an undo let it
+ * not stand. How they went can no longer be told: not as a plain delete, and not by that update. */
+static errint_t leave_earlier(roaring_bitmap_t *gone, const roaring_bitmap_t *seen, struct lfs_row_classes *out,
+                              struct lfs_error *err) {
+    AUTO_BITMAP *again = roaring_bitmap_and(gone, seen);
+    if (!again)
+        return lfs_fail_nomem(err);
+    roaring_bitmap_andnot_inplace(out->deleted, again);
+    roaring_bitmap_andnot_inplace(gone, again);
+    return 0;
+}
+
 static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_step *step,
                           const struct lfs_row_question *q, bool is_there, roaring_bitmap_t *seen,
                           struct lfs_row_classes *out, struct lfs_error *err) {
@@ -77,6 +89,8 @@ static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_
     LFS_TRY(step_rows(input, step, q->path, q->rows, &gone, err));
     if (gone && step->is_merge) /* what it brought has told its own story already */
         roaring_bitmap_andnot_inplace(gone, seen);
+    if (gone && step->brought && kind == KIND_UPDATE)
+        LFS_TRY(leave_earlier(gone, seen, out, err));
     if (!gone || roaring_bitmap_is_empty(gone))
         return 0;
     roaring_bitmap_or_inplace(seen, gone);
@@ -92,6 +106,43 @@ static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_
         out->replaced = true;
     else
         return add_update(out, step->after->manifest.transaction, &gone, err);
+    return 0;
+}
+
+/* The commit that made the fragment; what a merge brought comes before the merge's own step. NULL when none at hand did. */
+static const struct lfs_step *made_by(const struct lfs_history *history, const char *path) {
+    for (size_t i = 0; i < history->count; i++) {
+        const struct lfs_step *step = &history->steps[i];
+        if (lfs_match_find(step->after->manifest.message, path) &&
+            !(step->before && lfs_match_find(step->before->manifest.message, path)))
+            return step;
+    }
+    return NULL;
+}
+
+/*
+ * Rows of the base that a side lacks since it does not hold what made their fragment: it goes back to before that, or it
+ * never came to it (the base of a pick is a state of another branch). Appended rows are gone, as if deleted. Rows that an
+ * update or a compaction made are there all the same, as they were before.
+ */
+static errint_t classify_unmade(const struct lfs_history *history, const char *path, const roaring_bitmap_t *rows,
+                                struct lfs_row_classes *out, struct lfs_error *err) {
+    const struct lfs_step *step = made_by(history, path);
+    enum kind kind = step ? transaction_kind(step->after->manifest.transaction) : KIND_UPDATE;
+    if (!step) {
+        out->unknown = true;
+    } else if (kind == KIND_NOTHING) {
+        roaring_bitmap_or_inplace(out->deleted, rows);
+    } else if (kind == KIND_REWRITE) {
+        roaring_bitmap_or_inplace(out->rewritten, rows);
+        out->unmade = true;
+    } else if (kind == KIND_REPLACE) {
+        out->replaced = true;
+    } else {
+        roaring_bitmap_t *updated = roaring_bitmap_copy(rows);
+        out->by_merge |= step->is_merge;
+        return updated ? add_update(out, NULL, &updated, err) : lfs_fail_nomem(err);
+    }
     return 0;
 }
 
@@ -126,6 +177,8 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
     if (!seen || !out->deleted || !out->rewritten)
         return lfs_fail_nomem(err);
     LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
+    if (history->backward)
+        return classify_unmade(history, q->path, q->rows, out, err);
     const struct lfs_version *tip = side == LFS_OURS ? input->ours : input->theirs;
     bool is_there = lfs_match_find(tip->manifest.message, q->path) != NULL;
     for (size_t i = 0; i < history->count; i++)
@@ -134,15 +187,18 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
         settle_late_rows(history, out);
     if (roaring_bitmap_is_subset(q->rows, seen))
         return 0;
-    /* Rows that no transaction at hand explains: on a side without new fragments they can only have been deleted. */
-    if (has_new_fragments(input->base, tip) && !never_held(history, tip, q->path)) {
-        out->unknown = true;
-    } else {
-        AUTO_BITMAP *rest = roaring_bitmap_andnot(q->rows, seen);
-        if (!rest)
-            return lfs_fail_nomem(err);
-        roaring_bitmap_or_inplace(out->deleted, rest);
+    AUTO_BITMAP *rest = roaring_bitmap_andnot(q->rows, seen);
+    if (!rest)
+        return lfs_fail_nomem(err);
+    if (never_held(history, tip, q->path)) {
+        LFS_TRY(input->reader->history(input->reader->context, LFS_BASE, &history, err));
+        return classify_unmade(history, q->path, rest, out, err);
     }
+    /* Rows that no transaction at hand explains: on a side without new fragments they can only have been deleted. */
+    if (has_new_fragments(input->base, tip))
+        out->unknown = true;
+    else
+        roaring_bitmap_or_inplace(out->deleted, rest);
     return 0;
 }
 
@@ -170,7 +226,7 @@ errint_t lfs_side_was_replaced(const struct lfs_merge_input *input, enum lfs_sid
     const struct lfs_history *history;
     *out = false;
     LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
-    for (size_t i = 0; i < history->count; i++)
+    for (size_t i = 0; i < history->count && !history->backward; i++) /* taken back, it is settled row by row */
         *out |= transaction_kind(history->steps[i].after->manifest.transaction) == KIND_REPLACE;
     return 0;
 }

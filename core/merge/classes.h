@@ -22,6 +22,7 @@ struct lfs_row_classes {
     roaring_bitmap_t *deleted;   /* proven to be plain deletes; owned by the caller */
     roaring_bitmap_t *rewritten; /* last seen when a compaction took them along; owned by the caller */
     struct lfs_row_update *updates;
+    bool unmade;                 /* `rewritten` are rows of a compaction that the side does not hold */
     bool by_merge;               /* a merge took some away, and the commits that it brought do not tell how */
     bool replaced;               /* an overwrite or a restore took part */
     bool unknown;                /* transactions are missing, and the side has new fragments */

@@ -130,10 +130,11 @@ static errint_t check_told(const struct lfs_merge_input *input, const struct lfs
                     side == LFS_OURS ? input->ours_name : input->theirs_name);
 }
 
-/* A pick brings a fragment of one side to the other. Where one of them has deleted or compacted it since, the fragment is
- * common to both all the same, and began with no row deleted. */
+/* A pick brings a fragment of one side to the other, or stands on a base that lacks what the target has long held. Where one
+ * of them has deleted or compacted it since, the fragment is common to both all the same, and began with no row deleted. */
 static errint_t find_held(const struct lfs_merge_input *input, struct builder *b) {
-    if (input->without_history || (!has_picks(input->ours) && !has_picks(input->theirs) && !input->base_is_older))
+    if (input->without_history || (!has_picks(input->ours) && !has_picks(input->theirs) && !input->base_is_older &&
+                                   !input->base_not_held))
         return 0;
     for (size_t i = 0; i < b->count; i++) {
         struct lfs_match *x = &b->matches[i];

@@ -40,13 +40,15 @@ struct lfs_merge_reader {
      * deletion file. The caller frees it. */
     errint_t (*deletions)(void *context, const struct lfs_version *version, const LanceFragment *fragment,
                           roaring_bitmap_t **out, struct lfs_error *err);
-    /* The commits of a side (LFS_OURS, LFS_THEIRS) since the base. Owned by the reader. */
+    /* The commits of a side (LFS_OURS, LFS_THEIRS) since the base; for LFS_BASE those that led to it on theirs' line from
+     * what ours holds (a pick stands on such). Owned by the reader. */
     errint_t (*history)(void *context, enum lfs_side side, const struct lfs_history **out, struct lfs_error *err);
 };
 
 struct lfs_merge_input {
     const struct lfs_version *base, *ours, *theirs;
     bool ours_is_base; /* by lineage: the target has not moved */
+    bool base_not_held; /* by lineage: ours need not come from the base (a pick) */
     /* The base lies on that side's own line, or on one that it comes from: ids of fields and rows mean the same in both. */
     bool base_is_ours, base_is_theirs;
     bool without_history; /* the base is one of the sides: there is nothing that a commit could explain */

@@ -78,6 +78,8 @@ errint_t lfs_moves_read(const struct lfs_merge_input *input, enum lfs_side side,
     lfs_map_init(&out->by_old, arena);
     lfs_map_init(&out->by_new, arena);
     LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
+    if (history->backward) /* what is taken back moved nothing here */
+        return 0;
     for (size_t i = 0; i < history->count; i++)
         n += rewrite_of(&history->steps[i]) ? rewrite_of(&history->steps[i])->n_groups : 0;
     out->groups = LFS_NEW_ARRAY(arena, struct lfs_moved_group, n + 1); /* never grows: the maps point into it */

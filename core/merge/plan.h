@@ -78,6 +78,7 @@ struct lfs_plan {
     uint64_t *removed_ids; /* ours' fragments that the result has no more */
     size_t n_removed;
     bool fragments_changed, schema_changed, maps_changed;
+    bool rows_return; /* rows live again where ours had them deleted: no plain delete, whatever else goes */
     uint32_t max_fragment_id;
     bool has_max_fragment_id;
     uint64_t next_row_id;

@@ -77,11 +77,21 @@ static errint_t report_rows(struct decision *d, const roaring_bitmap_t *both, co
 
 /* What cannot be decided row by row. */
 static errint_t refuse_rewrites(struct decision *d, const roaring_bitmap_t *both, const struct lfs_row_classes *c,
-                                const char *name) {
+                                enum lfs_side side) {
+    const struct lfs_merge_input *in = d->rows->input;
+    const char *name = side == LFS_OURS ? in->ours_name : in->theirs_name;
     if (c->replaced)
         return lfs_report_refusal(d->plan, d->err,
                                   "%s was overwritten or restored while the other side changed fragment %" PRIu64, name,
                                   d->state->id);
+    if (c->unmade && roaring_bitmap_intersect(c->rewritten, both))
+        return lfs_report_refusal(d->plan, d->err,
+                                  side == LFS_OURS
+                                      ? "a compaction of %s rewrote fragment %" PRIu64
+                                        " before what is to be taken over changed rows of it: merge all, or take over less"
+                                      : "a compaction of %s rewrote fragment %" PRIu64
+                                        ", and cannot be taken back since rows of it were changed",
+                                  in->theirs_name, d->state->id);
     if (roaring_bitmap_intersect(c->rewritten, both))
         return lfs_report_refusal(d->plan, d->err,
                                   "a compaction of %s rewrote rows of fragment %" PRIu64
@@ -104,9 +114,9 @@ static errint_t settle_overlap(struct decision *d, const roaring_bitmap_t *both)
     if (result == 0)
         result = lfs_classify_rows(in, LFS_THEIRS, &question, &theirs, d->err);
     if (result == 0)
-        result = refuse_rewrites(d, both, &ours, in->ours_name);
+        result = refuse_rewrites(d, both, &ours, LFS_OURS);
     if (result == 0)
-        result = refuse_rewrites(d, both, &theirs, in->theirs_name);
+        result = refuse_rewrites(d, both, &theirs, LFS_THEIRS);
     if (result == 0 && !d->plan->refusal)
         result = report_rows(d, both, &ours, &theirs);
     lfs_row_classes_free(&ours);
@@ -116,12 +126,10 @@ static errint_t settle_overlap(struct decision *d, const roaring_bitmap_t *both)
 
 /* --- the vector of the result --- */
 
-/* Rows that one side brought back (a restore) while the other removed the fragment: nowhere to bring them back to. */
-static errint_t refuse_returned(struct decision *d, const roaring_bitmap_t *our_back,
-                                const roaring_bitmap_t *their_back) {
+/* Rows that theirs brought back (a restore) while ours removed the fragment: nowhere to bring them back to. */
+static errint_t refuse_returned(struct decision *d, const roaring_bitmap_t *their_back) {
     const struct lfs_fragment_state *s = d->state;
-    bool lost = (s->ours.change == LFS_GONE && !roaring_bitmap_is_empty(their_back)) ||
-                (s->theirs.change == LFS_GONE && !s->theirs.moved && !roaring_bitmap_is_empty(our_back));
+    bool lost = s->ours.change == LFS_GONE && !roaring_bitmap_is_empty(their_back);
     return !lost ? 0
                  : lfs_report_refusal(d->plan, d->err,
                                       "one side brought back rows of fragment %" PRIu64 " that the other side removed",
@@ -147,7 +155,8 @@ static errint_t unite(struct decision *d, roaring_bitmap_t **out) {
     roaring_bitmap_andnot_inplace(united, their_back);
     if (!roaring_bitmap_is_empty(both))
         LFS_TRY(settle_overlap(d, both));
-    LFS_TRY(refuse_returned(d, our_back, their_back));
+    LFS_TRY(refuse_returned(d, their_back));
+    d->plan->rows_return |= !roaring_bitmap_is_empty(their_back);
     *out = d->plan->refusal ? NULL : LFS_STEAL_PTR(united);
     return 0;
 }
@@ -219,8 +228,7 @@ static errint_t decide_rows(struct decision *d, struct lfs_fragment_verdict *out
     out->fate = LFS_FATE_OURS;
     if (s->ours.moved)
         return delete_in_our_compaction(d, united);
-    if (s->ours.change == LFS_GONE || (s->theirs.change == LFS_GONE && !s->theirs.moved) ||
-        roaring_bitmap_get_cardinality(united) >= s->physical_rows)
+    if (s->ours.change == LFS_GONE || roaring_bitmap_get_cardinality(united) >= s->physical_rows)
         out->fate = LFS_FATE_REMOVED;
     else if (!roaring_bitmap_equals(united, s->ours.deleted))
         *out = (struct lfs_fragment_verdict){LFS_FATE_UNITED, LFS_STEAL_PTR(united)};
@@ -230,10 +238,13 @@ static errint_t decide_rows(struct decision *d, struct lfs_fragment_verdict *out
 static errint_t take_theirs(struct decision *d, struct lfs_fragment_verdict *out) {
     struct lfs_fragment_state *s = d->state;
     out->fate = s->theirs.change == LFS_GONE ? LFS_FATE_REMOVED : LFS_FATE_THEIRS;
-    if (out->fate == LFS_FATE_THEIRS && s->theirs.fragment->deletion_file) {
-        LFS_TRY(lfs_rows_load(d->rows, s, LFS_THEIRS, d->err));
+    if (out->fate != LFS_FATE_THEIRS)
+        return 0;
+    LFS_TRY(lfs_rows_load_base(d->rows, s, d->err));
+    LFS_TRY(lfs_rows_load(d->rows, s, LFS_THEIRS, d->err));
+    d->plan->rows_return |= !roaring_bitmap_is_subset(s->base, s->theirs.deleted);
+    if (s->theirs.fragment->deletion_file)
         out->deleted = LFS_STEAL_PTR(s->theirs.deleted);
-    }
     return 0;
 }
 
@@ -329,7 +340,7 @@ errint_t lfs_rows_departure(struct lfs_rows *rows, size_t i, enum lfs_side side,
     if (!gone.followed)
         *out = LFS_UNEXPLAINED;
     else if (c->unknown || c->replaced || !roaring_bitmap_is_subset(gone.rows, c->deleted))
-        *out = c->unknown || c->by_merge ? LFS_UNEXPLAINED : LFS_MOVED_AWAY;
+        *out = c->unknown || c->by_merge || c->unmade ? LFS_UNEXPLAINED : LFS_MOVED_AWAY;
     return 0;
 }
 

@@ -92,7 +92,7 @@ static errint_t bring_back(struct take_back *t, const struct lfs_step *step, con
     return 0;
 }
 
-/* Rows that the update took from one fragment live again. */
+/* Rows that the update took from one fragment live again; those that it had brought back (a revert) are gone again. */
 static errint_t revive(struct take_back *t, const struct lfs_step *step, const LanceFragment *before,
                        const LanceFragment *after) {
     const struct lfs_merge_reader *r = t->input->reader;
@@ -106,11 +106,16 @@ static errint_t revive(struct take_back *t, const struct lfs_step *step, const L
     AUTO_BITMAP *then = NULL;
     AUTO_BITMAP *taken = NULL;
     AUTO_BITMAP *deleted = NULL;
+    AUTO_BITMAP *returned = NULL;
     LFS_TRY(r->deletions(r->context, step->before, before, &then, t->err));
     LFS_TRY(r->deletions(r->context, step->after, after, &taken, t->err));
     LFS_TRY(lfs_virtual_deletions(t->out, now, r, &deleted, t->err));
+    returned = roaring_bitmap_andnot(then, taken);
+    if (!returned)
+        return lfs_fail_nomem(t->err);
     roaring_bitmap_andnot_inplace(taken, then);
     roaring_bitmap_andnot_inplace(deleted, taken);
+    roaring_bitmap_or_inplace(deleted, returned);
     return set_vector(t, now, LFS_STEAL_PTR(deleted));
 }
 

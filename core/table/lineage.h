@@ -83,6 +83,7 @@ struct lfs_history {
     struct lfs_step *steps;
     size_t count, capacity;
     bool complete;
+    bool backward; /* these commits are what the side takes back: it is as before them, the base as after */
     struct lfs_vector held; /* what has been read */
     unsigned depth;         /* merges within merges */
 };

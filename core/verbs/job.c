@@ -4,6 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "merge/index_truth.h"
+#include "merge/match.h"
+#include "util/bitmap.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 #include "util/log.h"
@@ -171,6 +174,37 @@ static errint_t take_back(struct lfs_job *job, struct lfs_merge_input *input, bo
     return lfs_job_add_virtual(job, v, err);
 }
 
+/* Rows that an update had taken away live again in the fragment: no index need know them. */
+static errint_t cut_coverage(struct lfs_job *job, uint64_t fragment, struct lfs_error *err) {
+    for (size_t i = 0; i < job->plan.n_indices; i++) {
+        struct lfs_plan_index *index = &job->plan.indices[i];
+        AUTO_BITMAP *covered = NULL;
+        LanceIndex *cut;
+        LFS_TRY(lfs_index_coverage(index->record, &covered, err));
+        if (!covered || !roaring_bitmap_remove_checked(covered, (uint32_t)fragment))
+            continue;
+        LFS_TRY(lfs_index_with_coverage(index->record, covered, job->arena, &cut, err));
+        index->record = cut;
+        job->plan.indices_changed = true;
+    }
+    return 0;
+}
+
+/* The plan was made of a state that is nobody's tip; indexes were built from the tips. */
+static errint_t note_returned(struct lfs_job *job, const struct lfs_version *tip, struct lfs_error *err) {
+    for (size_t i = 0; i < job->plan.n_fragments; i++) {
+        const struct lfs_plan_fragment *f = &job->plan.fragments[i];
+        const char *path = f->record->n_files && f->record->files[0]->path ? f->record->files[0]->path : "";
+        const LanceFragment *real = lfs_match_find(tip->manifest.message, path);
+        if (!real || !real->deletion_file ||
+            (f->deletion == LFS_DELETION_KEPT && lfs_match_same_deletions(f->record, real)))
+            continue;
+        job->plan.rows_return = true;
+        LFS_TRY(cut_coverage(job, f->id, err));
+    }
+    return 0;
+}
+
 static errint_t note_escalation(struct lfs_job *job, struct lfs_error *err) {
     const struct lfs_policy *policy = &job->context->command->policy;
     char *note = lfs_sprintf(job->arena, "escalated: %zu updates of %s were taken back as whole commits, where they clashed",
@@ -199,6 +233,8 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
                         job->target.branch.name, job->source.branch.name);
     LFS_TRY(lfs_reader_init(&job->reader, &job->context->lines, &job->target, &job->source, &job->target_vector,
                             &job->base.vector, err));
+    if (!job->base_is_virtual && strcmp(job->base.line, job->source.branch.uuid) == 0)
+        LFS_TRY(lfs_reader_on_their_line(&job->reader, job->base.version->number, job->backward, &job->before, err));
     job->reader.virtual_versions = job->virtual_versions;
     job->reader.n_virtual = job->n_virtual;
     struct lfs_merge_input input = {
@@ -206,6 +242,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .ours = job->target.version,
         .theirs = job->source.version,
         .ours_is_base = job->ours_is_base,
+        .base_not_held = !lfs_vector_within(&job->base.vector, &job->target_vector),
         .base_is_ours = !job->base_is_virtual && lfs_job_comes_from(&job->target.branch, &job->base),
         .base_is_theirs = !job->base_is_virtual && lfs_job_comes_from(&job->source.branch, &job->base),
         .ours_name = job->target.branch.name,
@@ -229,6 +266,8 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     if (!job->taken_back.count || job->plan.n_conflicts || job->plan.refusal)
         return 0;
     LFS_TRY(note_escalation(job, err));
+    LFS_TRY(note_returned(job, job->target.version, err));
+    LFS_TRY(note_returned(job, job->source.version, err));
     return lfs_plan_count(&job->plan, job->target.version->manifest.message, err);
 }
 

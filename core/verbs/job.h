@@ -32,6 +32,8 @@ struct lfs_job {
     const struct lfs_virtual **virtual_versions; /* states that no file holds */
     size_t n_virtual;
     bool ours_is_base;       /* the target has not moved since the base */
+    bool backward;           /* theirs is an older version of the base's line ... */
+    struct lfs_vector before; /* ... and holds this */
     struct lfs_vector vector; /* what the result holds */
     const char *picked, *partial; /* lancefs.picked and lancefs.partial of the result; NULL: as they were */
     const struct lfs_property *extra_property; /* of the transaction, or NULL */

@@ -49,8 +49,37 @@ static errint_t note_first(struct lfs_job *job, const struct range *r, struct lf
     return first && first->value ? 0 : lfs_fail_nomem(err);
 }
 
+/* Without the commits at either end that the target holds: what it did to them since stays as it is. One in between can
+ * not be left out of a single version; its files are known again. */
+static struct range not_held(const struct lfs_job *job, const struct range *whole) {
+    struct range r = *whole;
+    while (r.first < r.last && is_held(job, &r, r.first))
+        r.first++;
+    while (r.last > r.first && is_held(job, &r, r.last))
+        r.last--;
+    return r;
+}
+
+/* A compaction among the commits of one version would bring rows along that the target never had, dead or alive in one
+ * file with those that are picked; what a later merge makes of them nobody can tell. */
+static errint_t refuse_compaction(struct lfs_job *job, const struct range *r, struct lfs_error *err) {
+    for (uint64_t v = r->first; r->first < r->last && v <= r->last; v++) {
+        struct lfs_version *version;
+        LFS_TRY(lfs_lines_version(&job->context->lines, r->branch.uuid, v, &version, err));
+        const LanceTransaction *t = version->manifest.transaction;
+        bool rewrite = t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_REWRITE;
+        lfs_version_release(version);
+        if (rewrite)
+            return lfs_fail(err, LFS_E_UNSUPPORTED,
+                            "a compaction in the range, %s@%" PRIu64 ", rewrote its rows: pick the commits before and behind it apart",
+                            r->branch.name, v);
+    }
+    return 0;
+}
+
 static int prepare(struct lfs_job *job, struct lfs_error *err) {
-    const struct range *r = job->argument;
+    struct range range = not_held(job, job->argument);
+    const struct range *r = &range;
     bool all_held = true;
     job->source.branch = r->branch;
     LFS_TRY(lfs_lines_version(&job->context->lines, r->branch.uuid, r->last, &job->source.version, err));
@@ -64,6 +93,7 @@ static int prepare(struct lfs_job *job, struct lfs_error *err) {
         lfs_job_say_unchanged(job, "up-to-date");
         return LFS_NOTHING_TO_DO;
     }
+    LFS_TRY(refuse_compaction(job, r, err));
     lfs_vector_init(&job->base.vector, job->arena);
     job->base.line = r->branch.uuid;
     LFS_TRY(lfs_lines_version(&job->context->lines, r->branch.uuid, r->first - 1, &job->base.version, err));

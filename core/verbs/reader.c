@@ -70,17 +70,38 @@ static errint_t deletions(void *context, const struct lfs_version *version, cons
     return lfs_read_deletions(r->lines, version, fragment, out, err);
 }
 
+static errint_t read_history(struct lfs_reader *r, enum lfs_side side, struct lfs_history *out, struct lfs_error *err) {
+    const struct lfs_state *state = side == LFS_OURS ? r->ours : r->theirs;
+    bool up_to_base = side == LFS_BASE || (side == LFS_THEIRS && r->backward);
+    if (up_to_base && !r->base) { /* a base that nobody knows a way to */
+        *out = (struct lfs_history){.complete = false};
+        return 0;
+    }
+    LFS_TRY(lfs_history_read(r->lines, &state->branch, up_to_base ? r->base : state->version->number,
+                             &r->since[side == LFS_THEIRS], out, err));
+    out->backward = side == LFS_THEIRS && r->backward;
+    for (size_t i = 0; side == LFS_OURS && i < r->n_also; i++)
+        LFS_TRY(lfs_history_add(r->lines, &r->also[i].branch, r->also[i].version->number, out, err));
+    return 0;
+}
+
 static errint_t history(void *context, enum lfs_side side, const struct lfs_history **out, struct lfs_error *err) {
     struct lfs_reader *r = context;
-    size_t i = side == LFS_THEIRS;
-    const struct lfs_state *state = i ? r->theirs : r->ours;
-    if (!r->has_history[i])
-        LFS_TRY(lfs_history_read(r->lines, &state->branch, state->version->number, &r->since[i], &r->history[i], err));
-    r->has_history[i] = true; /* from here on it is to be released */
-    for (size_t k = 0; !i && k < r->n_also; k++)
-        LFS_TRY(lfs_history_add(r->lines, &r->also[k].branch, r->also[k].version->number, &r->history[i], err));
-    *out = &r->history[i];
+    if (!r->has_history[side])
+        LFS_TRY(read_history(r, side, &r->history[side], err));
+    r->has_history[side] = true;
+    *out = &r->history[side];
     return 0;
+}
+
+errint_t lfs_reader_on_their_line(struct lfs_reader *reader, uint64_t base, bool backward, const struct lfs_vector *to,
+                                  struct lfs_error *err) {
+    reader->base = base;
+    reader->backward = backward;
+    if (!backward)
+        return 0;
+    lfs_vector_init(&reader->since[1], reader->lines->arena);
+    return lfs_vector_join(&reader->since[1], to, err);
 }
 
 errint_t lfs_reader_init(struct lfs_reader *out, const struct lfs_lines *lines, const struct lfs_state *ours,
@@ -95,7 +116,7 @@ errint_t lfs_reader_init(struct lfs_reader *out, const struct lfs_lines *lines, 
 }
 
 void lfs_reader_release(struct lfs_reader *reader) {
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 3; i++)
         if (reader->has_history[i])
             lfs_history_release(&reader->history[i]);
 }

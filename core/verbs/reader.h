@@ -14,10 +14,12 @@ struct lfs_reader {
     const struct lfs_state *also; /* ours is virtual, merged of `ours` and these: each has a history. May be NULL. */
     size_t n_also;
     struct lfs_vector since[2];    /* ours, theirs: where each history begins */
+    uint64_t base;                  /* the base's number, where it lies on theirs' line; else 0 */
+    bool backward;                  /* theirs is an older version of the base's line */
     const struct lfs_virtual *const *virtual_versions; /* states that no file holds; may be NULL */
     size_t n_virtual;
-    struct lfs_history history[2]; /* ours, theirs */
-    bool has_history[2];
+    struct lfs_history history[3]; /* by enum lfs_side */
+    bool has_history[3];
 };
 
 /* Everything is borrowed; `out` must not move afterwards. `ours_vector` and `base_vector`: what the two states hold; the
@@ -25,6 +27,10 @@ struct lfs_reader {
 errint_t lfs_reader_init(struct lfs_reader *out, const struct lfs_lines *lines, const struct lfs_state *ours,
                          const struct lfs_state *theirs, const struct lfs_vector *ours_vector,
                          const struct lfs_vector *base_vector, struct lfs_error *err);
+/* Tell the reader what it needs for histories beside a merge's: the base's version, if it lies on theirs' line; `backward`
+ * when theirs is an older version of that line, and `to` its vector. */
+errint_t lfs_reader_on_their_line(struct lfs_reader *reader, uint64_t base, bool backward, const struct lfs_vector *to,
+                                  struct lfs_error *err);
 void lfs_reader_release(struct lfs_reader *reader);
 
 /* The deletion vector of a fragment: from where its manifest says, else from its line's storage, where every merge keeps

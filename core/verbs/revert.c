@@ -24,22 +24,34 @@ static void restore_marks(struct lfs_job *job) {
         job->partial = lfs_strdup(job->arena, lfs_version_partial(before));
 }
 
+/* Where the version that is taken back had taken lineage back itself (an undo, a restore), what it forgot is there again. */
+static errint_t remember(struct lfs_job *job, struct lfs_error *err) {
+    for (size_t i = 0; i < job->before.count; i++) {
+        const struct lfs_vector_entry *e = &job->before.entries[i];
+        if (e->version > lfs_vector_get(&job->base.vector, e->line))
+            LFS_TRY(lfs_vector_raise(&job->vector, e->line, e->version, err));
+    }
+    return 0;
+}
+
 static int go_back(struct lfs_job *job, const struct way *way, struct lfs_error *err) {
     const struct lfs_branch *branch = &job->target.branch;
-    struct lfs_vector before;
     job->source.branch = *branch;
     job->source_label = lfs_sprintf(job->arena, "%s@%" PRIu64, branch->name, way->from);
     lfs_vector_init(&job->base.vector, job->arena);
-    lfs_vector_init(&before, job->arena);
+    lfs_vector_init(&job->before, job->arena);
+    job->backward = true;
     job->base.line = branch->uuid;
     LFS_TRY(lfs_lines_version(&job->context->lines, branch->uuid, way->from, &job->base.version, err));
     LFS_TRY(lfs_lines_version(&job->context->lines, branch->uuid, way->to, &job->source.version, err));
     LFS_TRY(lfs_state_vector(branch, job->base.version, &job->base.vector, err));
-    LFS_TRY(lfs_state_vector(branch, job->source.version, &before, err));
+    LFS_TRY(lfs_state_vector(branch, job->source.version, &job->before, err));
     job->ours_is_base = way->from == job->target.version->number;
-    LFS_TRY(lfs_vector_join(&job->vector, way->with_lineage ? &before : &job->target_vector, err));
+    LFS_TRY(lfs_vector_join(&job->vector, way->with_lineage ? &job->before : &job->target_vector, err));
     if (way->with_lineage)
         restore_marks(job);
+    else
+        LFS_TRY(remember(job, err));
     return LFS_PREPARED;
 }
 

@@ -26,16 +26,21 @@ function prefixed(bytes) {
 const nameFor = (version, like) =>
   like.length === 29 ? `${(1n << 64n) - 1n - BigInt(version)}.manifest` : `${version}.manifest`;
 
+// The newest manifest: its file's bytes, where its message begins, and its fields.
+export function newest(dir) {
+  const last = manifests(dir).at(-1),
+    bytes = fs.readFileSync(path.join(dir, "_versions", last.name)),
+    at = Number(bytes.readBigUInt64LE(bytes.length - FOOTER));
+  return { last, bytes, at, manifest: parse(bytes.subarray(at + 4, bytes.length - FOOTER)) };
+}
+
 // operation(manifest) is the transaction's operation as [field, bytes], change(manifest) the next manifest; a manifest is
 // a list of fields as wire.mjs parses it. An index section stays where it is.
 export function commitByHand(dir, operation, change) {
-  const last = manifests(dir).at(-1),
-    bytes = fs.readFileSync(path.join(dir, "_versions", last.name)),
-    at = Number(bytes.readBigUInt64LE(bytes.length - FOOTER)),
+  const { last, bytes, at, manifest: before } = newest(dir),
     version = last.version + 1,
     uuid = randomUUID(),
-    file = `${last.version}-${uuid}.txn`,
-    before = parse(bytes.subarray(at + 4, bytes.length - FOOTER));
+    file = `${last.version}-${uuid}.txn`;
   const transaction = message([1, last.version], [2, uuid], operation(before)),
     inline = prefixed(transaction),
     footer = Buffer.from(bytes.subarray(bytes.length - FOOTER));

@@ -2,7 +2,8 @@
 // A commit of Lance's UpdateConfig operation on a branch directory, as other bindings of Lance make it (the one for Node
 // cannot): keys of the config, the table metadata and the schema metadata. A value of null removes its key.
 //   configure(dir, { config: { a: "1" }, table: { b: null }, schema: { c: "2" } })
-import { commitByHand, numberOf, withNumber } from "./commit.mjs";
+//   maps(dir)      the newest version's maps, in the same shape
+import { commitByHand, newest, numberOf, withNumber } from "./commit.mjs";
 import { message, parse } from "./wire.mjs";
 
 // Each map's field in a manifest and in UpdateConfig.
@@ -18,6 +19,14 @@ function withEntries(manifest, field, values) {
   const kept = manifest.filter(([f, , v]) => f !== field || !(keyOf(v) in values));
   const set = Object.entries(values).filter(([, v]) => v !== null);
   return [...kept, ...set.map((e) => [field, 2, entry(e)])];
+}
+
+export function maps(dir) {
+  const { manifest } = newest(dir);
+  const text = (bytes) => (bytes === undefined ? "" : Buffer.from(bytes).toString());
+  const pair = (bytes) => [1, 2].map((field) => text(parse(bytes).find(([f]) => f === field)?.[2]));
+  const all = (field) => Object.fromEntries(manifest.filter(([f]) => f === field).map(([, , bytes]) => pair(bytes)));
+  return Object.fromEntries(Object.entries(MAPS).map(([map, [field]]) => [map, all(field)]));
 }
 
 export function configure(dir, changes) {

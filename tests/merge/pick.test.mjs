@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { tip } from "../interop/manifest.mjs";
 import { changed, rows, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
-import { merge, mergeFails, pick, pickFails, scratch, withOps } from "../harness/verbs.mjs";
+import { merge, mergeFails, pick, pickFails, revert, scratch, withOps } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
 const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
@@ -287,4 +287,46 @@ onEach("a merge commit is picked: what it brought to that branch comes, and is n
   await merge(g, "k", "h");
   const all = [...WHOLE, ...plus(rows(300, 2, "h"), () => ({ a: null }))];
   await checkThenUnmount(g, { k: all, h: all });
+});
+
+onEach("a delete behind a compaction that the target has not is refused, never taken for done", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "optimize");
+  await g.op("f", "delete", { where: "id = 5" });
+  const a = await pickFails(g, "main", `f@${tip(g.storage("f"))}`, "EOPNOTSUPP", "refused");
+  assert.match(a.text, /compaction/);
+  await merge(g, "main", "f", "fast-forward");
+  await checkThenUnmount(g, { main: without(TWENTY, 5) });
+});
+
+onEach("a delete of a row that the target holds as it was before is a conflict", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "update", { where: "id = 3", values: { v: "up" } }); // 3
+  await g.op("f", "delete", { where: "id = 3" }); // 4
+  await pickFails(g, "main", "f@4", "ECANCELED", "conflict");
+  await pick(g, "main", "f@3..4 squash");
+  await checkThenUnmount(g, { main: without(TWENTY, 3) });
+});
+
+onEach("of a range, what the target holds already is left out: its taking back comes", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 3, "f") }); // 3
+  await merge(g, "main", "f", "fast-forward");
+  await revert(g, "f", "3"); // 4
+  await g.op("f", "add", { rows: rows(110, 1, "f") }); // 5
+  const a = await pick(g, "main", "f@3..5 squash");
+  assert.equal(a.source, "f@4..5");
+  await checkThenUnmount(g, { main: [...TWENTY, ...rows(110, 1, "f")] });
+});
+
+onEach("rows that only the target has are kept when the picked commit removes the rest of their fragment", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "delete", { where: "id < 8" }); // 3
+  await g.op("f", "update", { where: "id < 10", values: { v: "up" } }); // 4: nothing of the first fragment is left
+  await pick(g, "main", "f@4");
+  await checkThenUnmount(g, { main: changed(TWENTY, [8, 9], { v: "up" }) });
 });

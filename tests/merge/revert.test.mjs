@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { load, tip } from "../interop/manifest.mjs";
 import { changed, rows, span, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, onEach } from "../harness/tip.mjs";
-import { merge, pick, revert, revertFails, scratch, undo, undoFails } from "../harness/verbs.mjs";
+import { merge, mergeFails, pick, revert, revertFails, scratch, undo, undoFails } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
 const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
@@ -76,6 +76,25 @@ onEach("revert of a commit whose rows changed later is a conflict", async (t, en
   await checkTip(g, "main", changed(TWENTY, 3, { v: "one" }));
   await revert(g, "main", "3");
   await checkThenUnmount(g, { main: TWENTY });
+});
+
+onEach("revert of an update whose row was deleted later is a conflict: it would come back", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.op("main", "update", { where: "id = 3", values: { v: "up" } }); // 3
+  await g.op("main", "delete", { where: "id = 3" }); // 4
+  await revertFails(g, "main", "3", "ECANCELED", "conflict");
+  await revert(g, "main", "4");
+  await revert(g, "main", "3");
+  await checkThenUnmount(g, { main: TWENTY });
+});
+
+onEach("revert of a compaction: nothing to do for its rows, and nothing comes back that went since", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.op("main", "optimize");
+  const version = tip(g.storage("main"));
+  await g.op("main", "delete", { where: "id = 3" });
+  await revertFails(g, "main", `${version}`, "EOPNOTSUPP", "refused");
+  await checkThenUnmount(g, { main: without(TWENTY, 3) });
 });
 
 onEach("revert of a revert brings the commit back", async (t, engine) => {
@@ -206,6 +225,41 @@ onEach("undo of a merge with columns, and the merge made again", async (t, engin
   await checkTip(g, "main", plus(TWENTY, (r) => ({ a: r.n + 1 })));
   await merge(g, "main", "f");
   await checkThenUnmount(g, { main: all });
+});
+
+onEach("undo of a merge that brought a compaction, when a column has come since: refused, never nulls", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("main", "optimize");
+  await merge(g, "f", "main", "fast-forward");
+  await g.op("f", "addColumn", { name: "a", sql: "n + 1" });
+  await undoFails(g, "f", "steps=1", "EOPNOTSUPP", "refused");
+  await checkThenUnmount(g, { f: plus(TWENTY, (r) => ({ a: r.n + 1 })) });
+});
+
+onEach("an undo that is reverted: what it had forgotten is held again, and comes once", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("main", "add", { rows: rows(100, 3) });
+  await merge(g, "f", "main", "fast-forward"); // 3
+  await undo(g, "f", "steps=1"); // 4
+  await checkTip(g, "f", TWENTY);
+  await g.op("f", "delete", { where: "id = 1" });
+  await revert(g, "f", "4");
+  await g.op("main", "optimize");
+  await merge(g, "main", "f");
+  await checkThenUnmount(g, { main: [...without(TWENTY, 1), ...rows(100, 3)] });
+});
+
+onEach("undone after a strategy had decided: the same merge is the same conflict again", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.fork("f");
+  await g.op("f", "update", { where: "id = 3", values: { v: "up" } });
+  await g.op("main", "delete", { where: "id = 3" });
+  await merge(g, "main", "f rows=dest-wins", ["merged", "empty-merge"]);
+  await undo(g, "main", "steps=1", ["merged", "empty-merge"]);
+  await mergeFails(g, "main", "f", "ECANCELED", "conflict");
+  await checkThenUnmount(g, { main: without(TWENTY, 3) });
 });
 
 onEach("undo of two merges at once, of one, and of the other; more than there are is ENOENT", async (t, engine) => {

@@ -10,40 +10,44 @@ export const engineOf = (seed) => ENGINES[seed % ENGINES.length];
 export const startEngines = () => Object.fromEntries(ENGINES.map((e) => [e, start(e)]));
 export const stopEngines = (engines) => Object.values(engines).forEach((e) => e.stop());
 
-// Refusing everything, or calling it all a conflict out of caution, must not pass: no more than this share of merges.
+// Refusing everything, or calling it all a conflict out of caution, must not pass: no more than this share of each verb.
 const MOST_REFUSED = 0.2,
-  MOST_CAUTIOUS = 0.03;
+  MOST_CAUTIOUS = 0.05;
 
 export class Outcomes {
-  counts = new Map();
-  merges = 0;
+  counts = new Map(); // "verb: outcome" -> how often
   histories = 0;
-  add({ outcomes, merges }) {
+  add({ outcomes }) {
     this.histories++;
-    this.merges += merges;
     for (const [name, n] of outcomes) this.counts.set(name, (this.counts.get(name) ?? 0) + n);
   }
-  #share = (prefix) =>
-    [...this.counts].reduce((sum, [name, n]) => sum + (name.startsWith(prefix) ? n : 0), 0) / (this.merges || 1);
+  #sum = (prefix) => [...this.counts].reduce((sum, [name, n]) => sum + (name.startsWith(prefix) ? n : 0), 0);
+  verbs = () => [...new Set([...this.counts.keys()].filter((x) => !x.startsWith("(")).map((x) => x.split(":")[0]))];
+  #share = (verb, outcome) => this.#sum(`${verb}: ${outcome}`) / (this.#sum(`${verb}:`) || 1);
   table() {
     const lines = [...this.counts].sort((a, b) => b[1] - a[1]).map(([name, n]) => `${String(n).padStart(7)}  ${name}`);
-    return [`${this.merges} merges in ${this.histories} histories`, ...lines].join("\n");
+    const verb = (v) => `${this.#sum(`${v}:`)} ${v} (${(this.#share(v, "refused") * 100).toFixed(1)} % refused)`;
+    return [`${this.histories} histories: ${this.verbs().map(verb).join(", ")}`, ...lines].join("\n");
   }
-  // What is wrong with the whole; undefined for nothing. A handful of merges tells nothing about shares.
+  // What is wrong with the whole; undefined for nothing. A handful of commands tells nothing about shares.
   complaint() {
-    if (this.merges < 400) return undefined;
-    if (this.#share("refused") > MOST_REFUSED) return `more than ${MOST_REFUSED * 100} % of the merges were refused`;
-    if (this.#share("cautious") > MOST_CAUTIOUS) return `more than ${MOST_CAUTIOUS * 100} % were conflicts out of caution`;
-    if (!(this.#share("merged") > 0.2)) return "hardly anything was merged";
+    for (const verb of this.verbs()) {
+      if (this.#sum(`${verb}:`) < 200) continue;
+      const refused = this.#share(verb, "refused"),
+        cautious = this.#share(verb, "cautious");
+      if (refused > MOST_REFUSED) return `more than ${MOST_REFUSED * 100} % of ${verb} were refused`;
+      if (cautious > MOST_CAUTIOUS) return `more than ${MOST_CAUTIOUS * 100} % of ${verb} were conflicts out of caution`;
+      if (!(this.#share(verb, "merged") > 0.1)) return `hardly any ${verb} came through`;
+    }
     return undefined;
   }
 }
 
 const say = (step) => JSON.stringify(step);
 // What somebody needs who looks into a history that failed.
-export function describe({ seed, engine, dir, steps, error }, count = STEPS) {
+export function describe({ seed, engine, traits, dir, steps, error }, count = STEPS) {
   return [
-    `history ${seed}, written by ${engine}: ${error.stack ?? error.message}`,
+    `history ${seed}, written by ${engine}${Object.keys(traits).filter((t) => traits[t]).map((t) => `, ${t}`).join("")}: ${error.stack ?? error.message}`,
     "steps:",
     ...steps.map((s, i) => `  ${i + 1}. ${say(s)}`),
     `data set and steps kept in ${dir}`,

@@ -21,6 +21,7 @@ const COMMITS = {
   clean: async (t) =>
     (await t.optimize({ cleanupOlderThan: LATER(), deleteUnverified: true })).compaction.fragmentsRemoved > 0,
   index: (t, { column }) => t.createIndex(column, { config: engine.lancedb.Index.btree(), replace: true }),
+  look: () => {},
   restore: async (t, { version }) => {
     await t.checkout(version);
     await t.restore();

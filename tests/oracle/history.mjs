@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One history: a data set, a mount, steps by a stock engine and merges by control files, each checked against the model.
+// One history: a data set, a mount, steps by a stock engine and commands to control files, each checked against the model.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
@@ -9,11 +9,15 @@ import { mount } from "../harness/mount.mjs";
 import { run } from "../harness/proc.mjs";
 import { expectRows } from "../harness/rows.mjs";
 import { difference, ENGINES, place, snapshot } from "../harness/workspace.mjs";
+import { configure } from "../interop/configure.mjs";
 import { tip as newest } from "../interop/manifest.mjs";
+import { addressOf, checkIds, expectLineage, expectMaps, mapsOf, uuidOf } from "./checks.mjs";
 import { judge } from "./judge.mjs";
 import { Model, shown } from "./model.mjs";
 import { random } from "./random.mjs";
-import { COLUMNS, drawStep, newRow, OTHER, STOCK } from "./steps.mjs";
+import { drawStep, policyOf, traitsOf } from "./steps.mjs";
+import { COLUMNS, newRow, STOCK } from "./stock.mjs";
+import { VERBS } from "./verbs.mjs";
 
 // An engine's error, with what it was about.
 const told = (where, promise) =>
@@ -24,11 +28,11 @@ const tokens = (rows) => [...rows.keys()].sort().join(" ");
 
 class History {
   constructor(config) {
-    Object.assign(this, config); // seed, engine, engines, w, steps or count
+    Object.assign(this, config); // seed, engine, engines, traits, w
     this.done = []; // steps as they were made, for a replay
     this.outcomes = new Map();
     this.addresses = new Map(); // token -> every place where that row was ever seen
-    this.merges = 0;
+    this.reads = 0;
   }
   get writer() {
     return this.engines[this.engine];
@@ -40,15 +44,19 @@ class History {
       dir = path.join(this.w.dir, "t.lance");
     Object.assign(this, place(dir));
     const rows = Array.from({ length: n }, (_, i) => newRow(i, `t${i}`));
-    const made = await this.writer.create({ dir, rows: rows.map((x) => x.values) });
-    this.model = new Model(new Map(rows.map((x) => [x.tok, x])), COLUMNS, made.version);
-    this.note(made.at);
+    const storageOptions = this.traits.stable ? { new_table_enable_stable_row_ids: "true" } : undefined;
+    const made = await this.writer.create({ dir, rows: rows.map((x) => x.values), storageOptions });
+    this.model = new Model(new Map(rows.map((x) => [x.tok, x])), COLUMNS, made.version, mapsOf(dir));
+    this.model.lines.get("main").uuid = "main";
+    this.note(this.model.tip("main"), made.at);
     this.m = await mount(this.w, dir, { options: ["nosync"] });
   }
-  note(at) {
-    for (const [tok, address] of at) {
+  // `at`: [token, row id] of each row of a state.
+  note(state, at) {
+    state.ids = new Map(at);
+    for (const [tok, id] of at) {
       if (!this.addresses.has(tok)) this.addresses.set(tok, new Set());
-      this.addresses.get(tok).add(address);
+      this.addresses.get(tok).add(addressOf(id));
     }
   }
   count(outcome) {
@@ -58,7 +66,7 @@ class History {
   async step({ outcome: _, ...step }) {
     this.done.push(step);
     if (STOCK[step.kind]) return this.commit(step);
-    return this[step.kind](step);
+    return VERBS[step.kind] ? this.command(step, VERBS[step.kind]) : this[step.kind](step);
   }
 
   async commit(step) {
@@ -67,16 +75,20 @@ class History {
     if (!effect) return;
     const { args, how, ...after } = effect,
       line = this.model.branches.get(step.branch),
-      before = line.tip;
-    const r = await told(
-      `a stock ${step.kind} on ${step.branch}`,
-      this.writer.commit({ dir: this.ds, branch: step.branch, op: step.kind, args: args ?? {} }),
-    );
+      before = line.tip,
+      where = `a stock ${step.kind} on ${step.branch}`;
+    if (step.kind === "configure") configure(this.storage(step.branch), args);
+    const op = step.kind === "configure" ? "look" : step.kind;
+    const r = await told(where, this.writer.commit({ dir: this.ds, branch: step.branch, op, args: args ?? {} }));
     const expected = after.rows ?? before.rows;
-    assert.equal(r.at.map((x) => x[0]).sort().join(" "), tokens(expected), `rows after a stock ${step.kind}`);
-    this.note(r.at);
+    assert.equal(r.at.map((x) => x[0]).sort().join(" "), tokens(expected), `rows after ${where}`);
     const compacted = r.value ? { op: "compact" } : {};
-    if (r.version > before.number) this.model.commit(step.branch, r.version, how ?? step.kind, { ...after, ...compacted });
+    if (r.version > before.number) {
+      if (after.maps) expectMaps(this.storage(step.branch), after.maps, `maps after ${where}`);
+      const maps = mapsOf(this.storage(step.branch)); // what a restore or an overwrite makes of them is for stock to say
+      this.model.commit(step.branch, r.version, how ?? step.kind, { ...after, maps, ...compacted });
+    }
+    this.note(line.tip, r.at);
     if (step.kind !== "clean") return;
     line.oldest = r.version;
     for (const s of line.states.values()) if (s.number < r.version) s.cleaned = true;
@@ -94,7 +106,10 @@ class History {
     if (from.index === "inherited") return; // a stock branch of it would point at a wrong place
     await this.writer.fork({ dir: this.ds, name: step.branch, from: step.from, version: from.number });
     this.lines = (this.lines ?? 0) + 1;
-    this.model.fork(step.branch, from, `${step.branch}#${this.lines}`);
+    const { ids } = from,
+      made = this.model.fork(step.branch, from, `${step.branch}#${this.lines}`);
+    made.ids = ids;
+    made.line.uuid = uuidOf(this.ds, step.branch);
   }
 
   async drop(step) {
@@ -105,54 +120,61 @@ class History {
     if (step.again) await this.fork({ branch: step.branch, from: "main" });
   }
 
-  // The words of a merge, as somebody might write them.
-  words(step, source) {
-    const line = this.model.branches.get(step.source);
-    const name = `${step.tree ? "tree/" : ""}${step.source}${source === line.tip ? "" : `@${source.number}`}`;
-    return [name, ...(step.root ? [step.target] : []), ...step.options].join(" ");
+  async command(step, verb) {
+    const { target } = step;
+    if (!this.model.branches.has(target)) return;
+    const ours = this.model.tip(target),
+      policy = policyOf(step.options),
+      said = verb(this.model, step, ours, policy, (...where) => this.state(...where));
+    if (!said) return;
+    const { file, words, p } = said,
+      files = snapshot(this.ds);
+    const control = step.root ? path.join(this.m.mnt, file) : this.m.tree(target, file);
+    const r = await ctl(control, [words, ...(step.root ? [target] : []), ...step.options].filter(Boolean).join(" "));
+    p.stable = this.traits.stable;
+    const { outcome, wrote } = judge(r, p, { verb: step.kind, ours, options: step.options, addresses: this.traits.stable ? undefined : this.addresses });
+    this.count(`${step.kind}: ${outcome}`);
+    step.outcome = outcome;
+    if (wrote) return this.written(step, ours, p, r);
+    const changed = difference(files, snapshot(this.ds));
+    assert.deepEqual(changed, [], `a command that wrote no version (${outcome}) changed files`);
   }
 
-  async merge(step) {
-    const { target, source } = step;
-    if (!this.model.branches.has(target) || !this.model.branches.has(source)) return;
-    const ours = this.model.tip(target),
-      theirs = this.state(source, step.back);
-    const p = this.model.predict(ours, theirs),
-      files = snapshot(this.ds);
-    const file = step.root ? path.join(this.m.mnt, ".merge") : this.m.tree(target, ".merge");
-    const r = await ctl(file, this.words(step, theirs));
-    this.merges++;
-    this.model.lastMerge = { target, source };
-    const { outcome, wrote } = judge(r, p, { ours, options: step.options, addresses: this.addresses });
-    this.count(outcome);
-    step.outcome = outcome;
-    if (!wrote) {
-      assert.deepEqual(difference(files, snapshot(this.ds)), [], `a merge that wrote no version (${outcome}) changed files`);
-      return;
-    }
+  // A version was written: these rows, and what it holds of other lines.
+  async written(step, ours, p, r) {
+    const { target } = step;
     assert.equal(newest(this.storage(target)), ours.number + 1, "the version that was written");
     assert.equal(Number(r.answer.version), ours.number + 1, "the version that was told");
-    const reader = this.engines[ENGINES[this.merges % ENGINES.length]];
-    const where = `${target} after the merge, read by ${reader.engine}`;
+    const reader = this.engines[ENGINES[this.reads++ % ENGINES.length]];
+    const where = `${target} after the ${step.kind}, read by ${reader.engine}`;
     const seen = await told(where, reader.read({ dir: this.ds, branch: target, addressed: true }));
-    this.note(seen.at);
-    const rows = new Map(p.rows),
-      there = new Set(seen.at.map((x) => x[0]));
-    for (const tok of p.open) {
+    const there = new Set(seen.at.map((x) => x[0]));
+    let settled = p.settled && !p.settled.stuck ? p.settled : p;
+    // A commit that replaced the table, picked onto one that only lacks what it threw away, is taken as a whole.
+    const { rows: theirs } = p.theirsState;
+    if (p.theirs.replaced && there.size === theirs.size && [...there].every((tok) => theirs.has(tok)))
+      settled = { rows: theirs, open: new Set() };
+    const rows = new Map(settled.rows);
+    for (const tok of settled.open) {
       this.count(`(presence of a row left open: ${there.has(tok) ? "there" : "gone"})`);
       step.open = [...(step.open ?? []), [tok, there.has(tok)]];
       if (!there.has(tok)) rows.delete(tok);
     }
     expectRows(seen, shown(rows, p.columns), where);
-    const index = ours.index ?? (theirs.index && p.oursIsBase ? "own" : undefined);
-    this.model.merged(target, theirs, p, rows, ours.number + 1, { index });
+    expectMaps(this.storage(target), p.maps, `maps of ${where}`);
+    const index = ours.index ?? (p.theirsState.index && p.oursIsBase ? "own" : undefined);
+    const state = this.model.written(target, step.kind, p, rows, ours.number + 1, { index });
+    expectLineage(this.storage(target), state, this.model, `lineage of ${where}`);
+    this.note(state, seen.at);
+    if (this.traits.stable) checkIds(this.model, ours, p.theirsState, state, where);
   }
 
   // Every tip by both engines: from the storage, and as its directory and its table on the mount.
   async end() {
     for (const name of this.model.branches.keys()) {
-      const { rows, columns } = this.model.tip(name),
+      const { rows, columns, maps } = this.model.tip(name),
         expected = shown(rows, columns);
+      expectMaps(this.storage(name), maps, `maps of ${name} at the end`);
       // LanceDB takes no table name with a percent sign, so a branch with a slash has one way in only.
       const views = [this.m.tree(name), ...(name.includes("/") ? [] : [this.m.table(name)])];
       const places = [{ dir: this.ds, branch: name }, ...views.map((dir) => ({ dir }))];
@@ -166,25 +188,25 @@ class History {
   }
 }
 
-// Makes a history of `count` steps that the seed draws, or of exactly `steps`. Gives { outcomes, merges, steps, error,
-// dir }; with an error (or `keep`) the folder stays.
-export async function runHistory({ seed, count, steps, engine, engines, keep = false }) {
+// Makes a history of `count` steps that the seed draws, or of exactly `steps`. Gives { outcomes, steps, error, dir }; with
+// an error (or `keep`) the folder stays.
+export async function runHistory({ seed, count, steps, traits, engine, engines, keep = false }) {
   const dir = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), `lancefs-history-${seed}-`)),
     undo = [];
-  const h = new History({ seed, engine, engines, w: { dir, defer: (fn) => undo.push(fn) } });
-  const out = { seed, engine, dir, steps: h.done, outcomes: h.outcomes };
+  traits ??= traitsOf(random(seed, 1000));
+  const h = new History({ seed, engine, engines, traits, w: { dir, defer: (fn) => undo.push(fn) } });
+  const out = { seed, engine, traits, dir, steps: h.done, outcomes: h.outcomes };
   try {
     await h.begin();
     for (let i = 0; i < (steps?.length ?? count); i++)
-      await h.step(steps?.[i] ?? drawStep(random(seed, i + 1), h.model, i + 1));
+      await h.step(steps?.[i] ?? drawStep(random(seed, i + 1), h.model, i + 1, traits));
     await h.end();
   } catch (e) {
     out.error = e;
   }
   for (const fn of undo.reverse()) await fn().catch((e) => (out.error ??= e));
-  out.merges = h.merges;
   if (out.error || keep)
-    fs.writeFileSync(path.join(dir, "history.json"), JSON.stringify({ seed, engine, steps: h.done }, null, 1));
+    fs.writeFileSync(path.join(dir, "history.json"), JSON.stringify({ seed, engine, traits, steps: h.done }, null, 1));
   else await run("rm", ["-rf", "--one-file-system", dir]);
   return out;
 }

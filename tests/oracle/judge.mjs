@@ -2,37 +2,47 @@
 // Is an answer of lancefs right, given what the model says? Gives a name for the table of outcomes, or throws.
 // Refusals are right only where the history has what the reason speaks of.
 import assert from "node:assert/strict";
+import { sameColumns, sameMaps } from "./units.mjs";
 
 // What a refusal may say, and when.
-const any = (key) => (p) => p.ours[key] || p.theirs[key];
+const any = (key) => (p) => p.ours[key] || p.theirs[key] || p.unheld?.[key];
+const compacted = (p) => any("compacted")(p) || any("moved")(p);
 const REFUSALS = [
   { name: "crosswise", says: /merged crosswise/, fits: (p) => p.base.count > 1 },
-  { name: "compacted", says: /compaction .* (rewrote|cannot be followed)/, fits: (p) => any("compacted")(p) || any("moved")(p) },
+  { name: "compacted", says: /compaction .* (rewrote|cannot be followed)|rows that a compaction moved/, fits: compacted },
   { name: "replaced", says: /overwritten or restored/, fits: any("replaced") },
-  { name: "rows brought back", says: /brought back rows/, fits: any("replaced") },
+  { name: "rows brought back", says: /brought back rows/, fits: (p) => any("replaced")(p) || p.back || p.theirs.returned },
   { name: "history cleaned away", says: /versions of .* were cleaned away/, fits: any("cleaned") },
   // A merge that left a compaction out: the base has the compacted rows, this side never had them.
   { name: "compaction left out before", says: /versions of .* were cleaned away/, fits: any("moved") },
+  { name: "stable row ids", says: /stable (row )?ids?/, fits: (p) => p.stable },
   {
     name: "schema",
     says: /other columns and compacted|no data in common|changed its type|column files|added columns|different columns|rewrote a column|may not be null/,
-    fits: (p) => p.schemaChanged,
+    fits: (p) => p.schemaChanged || p.renumbered,
   },
 ];
 
 const WROTE = ["merged", "fast-forward", "empty-merge"];
-const quoted = (r) => `exit ${r.code}, ${r.errno ?? r.stderr.trim()}\n${r.answer.text.trim()}`;
+const quoted = (r) => `exit ${r.code}, ${r.errno ?? r.stderr.trim()}\n${r.answer.text.replace(/^#.*\n/gm, "").trim()}`;
 const sameRows = (a, b) => a.size === b.size && [...a.keys()].every((t) => b.has(t));
 
 // r: what ctl() gave. p: the model's prediction. Gives { outcome, wrote }; `wrote` says that there is a new version.
-export function judge(r, p, { ours, options, addresses }) {
+export function judge(r, p, { verb, ours, options, addresses }) {
   const is = (name, wrote = false) => ({ outcome: name, wrote });
   const { result } = r.answer,
-    fail = (why) => assert.fail(`${why}: ${quoted(r)}`);
+    fail = (why) => assert.fail(`${verb}, ${why}: ${quoted(r)}`);
+  // ff= is asked for before anything else is looked at.
+  const notForward = options.includes("ff=only") && !p.oursIsBase;
 
   if (p.result === "up-to-date") {
     if (r.code !== 0 || result !== "up-to-date") fail("up-to-date was expected");
     return is("up-to-date");
+  }
+  if (p.result === "error") {
+    if (r.errno === "ENODATA" && p.cleaned) return is("refused: history cleaned away");
+    if (r.errno !== p.errno) fail(`${p.errno} was expected`);
+    return is(p.errno === "ENOENT" ? "nothing to undo" : "refused: commits between");
   }
   if (r.code !== 0 && r.errno === "EOPNOTSUPP") {
     const reasons = REFUSALS.filter((x) => x.says.test(r.answer.reason ?? r.answer.error ?? ""));
@@ -43,47 +53,79 @@ export function judge(r, p, { ours, options, addresses }) {
     return is(`refused: ${reason.name}`);
   }
   // Stock clean-up took the base, and no merge had kept it.
-  if (r.errno === "ENODATA" && p.base.of.some((b) => b.cleaned && !b.kept)) return is("refused: base cleaned away");
-  if (options.includes("ff=only") && !p.oursIsBase) {
+  const lost = [...p.base.of, p.theirsState].some((s) => s.cleaned && !s.kept);
+  if (r.errno === "ENODATA" && (lost || p.cleaned)) return is("refused: base cleaned away");
+  if (notForward) {
     if (r.errno !== "ECANCELED") fail("ff=only on a target that moved must stop");
     return is("not a fast-forward");
   }
   if (r.errno === "ECANCELED") return is(conflict(r, p, addresses, fail));
   if (r.code !== 0) fail("an error where the model expects none");
+  return done(r, p, { ours, options, fail, is });
+}
 
-  // Done. Must it have stopped?
-  if (p.replaced) fail("merged where one side replaced the table and the other changed it");
-  if (p.result === "conflict") fail(`merged where the model sees conflicts in ${[...p.sure, ...p.units].join(" ")}`);
-  const nothing = sameRows(p.rows, ours.rows);
+// It went through. Must it have stopped?
+function done(r, p, { ours, options, fail, is }) {
+  const { result } = r.answer,
+    sure = p.settled && !p.settled.stuck ? [] : p.sure;
+  if (/the table was replaced: what/.test(r.answer.text)) takeWhole(p, fail);
+  else if (sure.length || p.units.length) fail(`merged where the model sees conflicts in ${[...sure, ...p.units].join(" ")}`);
+  const escalated = /escalated:/.test(r.answer.text),
+    settled = p.settled && !p.settled.stuck ? p.settled : p;
+  if (escalated && !p.policy.rows) fail("escalated without a strategy");
+  const loose = settled.open.size > 0,
+    nothing = sameRows(settled.rows, ours.rows) && sameColumns(p.columns, ours.columns) && sameMaps(p.maps, ours.maps);
   if (result === "dry-run") return options.includes("dry-run") ? is("dry-run") : fail("a dry run that nobody asked for");
   if (result === "up-to-date") {
-    if (!p.oursIsBase || !(nothing || p.open.size)) fail("up-to-date where there is something to merge");
+    if (!(p.oursIsBase || p.back) || !(nothing || loose)) fail("up-to-date where there is something to merge");
     return is("up-to-date");
   }
   if (!WROTE.includes(result)) fail("no such result is known");
   if (options.includes("dry-run")) fail("a dry run that wrote");
-  if (result === "empty-merge" && !nothing && !p.open.size) fail("empty-merge where rows change");
+  if (result === "empty-merge" && !nothing && !loose) fail("empty-merge where something changes");
   if (result === "fast-forward" && (!p.oursIsBase || options.includes("ff=never"))) fail("no fast-forward was due");
-  return is(result, true);
+  return is(escalated ? "merged, an update taken back" : result, true);
+}
+
+// A side that replaced the table, or the other, was taken as a whole, as the strategy says.
+function takeWhole(p, fail) {
+  const winner = { "source-wins": p.theirsState, "dest-wins": p.oursState }[p.policy.rows];
+  if (!winner || !any("replaced")(p)) fail("a side was taken as a whole for no reason");
+  p.settled = { rows: winner.rows, open: new Set(), maybe: [] };
+  p.columns = winner.columns;
 }
 
 function conflict(r, p, addresses, fail) {
   const count = Number(r.answer.conflicts),
-    said = [...r.answer.text.matchAll(/unit: row (\d+) of fragment \d+/g)].map((x) => Number(x[1]));
+    said = [...r.answer.text.matchAll(/unit: row (\d+) of fragment \d+/g)].map((x) => Number(x[1])),
+    keys = [...r.answer.text.matchAll(/unit: "?((?:config|table metadata|schema metadata) key [^\s"]+)/g)].map((x) => x[1]);
   if (!(count > 0)) fail("a conflict without an entry");
-  const possible = [...p.sure, ...p.maybe];
+  if (/kind: replaced/.test(r.answer.text)) return any("replaced")(p) ? "conflict (replaced)" : fail("no side replaced the table");
+  for (const key of keys) if (!p.units.includes(key)) fail(`${key} is in no conflict that the model sees`);
+  // Indexes are no part of the model: only that they may clash where both sides have some.
+  if (/kind: index/.test(r.answer.text) && count === 1) return "conflict (index)";
+  const possible = [...p.sure, ...p.maybe, ...p.units, ...p.perhaps];
+  if (p.settled?.maybe) possible.push(...p.settled.maybe);
   // Copies that a merge brought along with a compaction: whether the other side's rows are the same is not told.
   const hidden = p.ours.moved || p.theirs.moved;
+  if (p.settled && !p.units.length && p.sure.length)
+    return p.settled.stuck || p.settled.escalated ? "conflict (in spite of a strategy)" : strategyLost(p, fail);
   if (!p.sure.length && !p.units.length) {
-    if (p.replaced) return "conflict (replaced)";
+    if (p.replaced || (p.back && p.theirs.replaced)) return "conflict (replaced)";
     if (!possible.length && !hidden) fail("a conflict where the model sees none");
     return possible.length ? "cautious conflict (merged before, compacted or cleaned)" : "cautious conflict (compaction merged before)";
   }
-  if (hidden || p.units.length || p.base.count > 1) return "conflict";
-  if (count < p.sure.length || count > possible.length)
-    fail(`${count} conflicts where the model sees ${p.sure.join(" ")} (and perhaps ${p.maybe.join(" ")})`);
+  if (hidden || p.schemaChanged || p.base.count > 1 || p.settled) return "conflict";
+  if (count < p.sure.length + p.units.length || count > possible.length)
+    fail(`${count} conflicts where the model sees ${[...p.sure, ...p.units].join(" ")} (and perhaps ${[...p.maybe, ...p.perhaps].join(" ")})`);
+  if (!addresses) return "conflict";
   // Fragments get other ids when they are merged, but a row keeps its place in its fragment.
-  const known = new Set(possible.flatMap((tok) => [...(addresses.get(tok) ?? [])].map((at) => at % 2 ** 32)));
+  const known = new Set([...p.sure, ...p.maybe].flatMap((tok) => [...(addresses.get(tok) ?? [])]));
   for (const row of said) if (!known.has(row)) fail(`row ${row} is in no conflict that the model sees`);
   return "conflict";
+}
+// The strategy's winner stands already in every row, so nothing can be in the way but rows that are not told for certain.
+function strategyLost(p, fail) {
+  if (!p.maybe.length && !p.settled.maybe.length) fail("a conflict that the strategy decides");
+  return "cautious conflict (strategy)";
 }

@@ -6,9 +6,9 @@ import { runHistory } from "./history.mjs";
 // The kind of a failure: its first line without the names and numbers that differ from run to run.
 export const kindOf = (error) => (error?.message ?? "").split("\n")[0].replace(/\d+/g, "N").slice(0, 60);
 
-export async function shrink({ seed, engine, steps }, engines, say) {
+export async function shrink({ seed, engine, traits, steps }, engines, say) {
   const attempt = async (list) => {
-    const r = await runHistory({ seed, engine, engines, steps: list });
+    const r = await runHistory({ seed, engine, traits, engines, steps: list });
     if (r.error) await run("rm", ["-rf", "--one-file-system", r.dir]);
     return r;
   };
@@ -24,5 +24,5 @@ export async function shrink({ seed, engine, steps }, engines, say) {
       best = r.steps;
       say(`${best.length} steps: ${r.error.message.split("\n")[0]}`);
     }
-  return runHistory({ seed, engine, engines, steps: best, keep: true });
+  return runHistory({ seed, engine, traits, engines, steps: best, keep: true });
 }

@@ -1,231 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of steps a history is made of. draw(random, model, number) says one concretely, as plain data that can be
-// printed, kept and replayed; it may give undefined when the kind makes no sense now. effect(step, model) gives the rows
-// (and columns) that a stock commit must leave behind, undefined when a replay with fewer steps leaves nothing to do.
-
-import { within } from "./model.mjs";
+// The kinds of steps a history is made of: stock commits (stock.mjs), branches, and commands to control files. draw(random,
+// model, number) says one concretely, as plain data that can be printed, kept and replayed; it may give undefined when the
+// kind makes no sense now.
+import { within } from "./lineage.mjs";
+import { someBranch, STOCK } from "./stock.mjs";
 
 export const BRANCH_NAMES = ["dev", "exp", "team/x", "team/y"];
-export const COLUMNS = new Map([
-  ["id", "id"],
-  ["tok", "tok"],
-  ["v", "v"],
-  ["n", "n"],
-]);
-export const INDEXED = "n";
 
-// A new row; columns that were added since get a value that tells where it comes from.
-export function newRow(id, tok, columns = COLUMNS, from) {
-  const known = { id, tok, v: `v${tok}`, n: (id * 7) % 23 },
-    values = {};
-  for (const c of columns.keys()) values[c] = known[c] ?? `${tok}#${c}`;
-  return { tok, from, values };
-}
-const byName = (row, columns) => Object.fromEntries([...columns].map(([id, name]) => [name, row.values[id]]));
-const table = (rows) => new Map(rows.map((r) => [r.tok, r]));
-
-// Predicates on id, for the engine and for the model.
-const PREDICATES = {
-  modulo: { sql: ([m, k]) => `id % ${m} = ${k}`, js: ([m, k]) => (id) => id % m === k },
-  among: { sql: ([...ids]) => `id in (${ids.join(", ")})`, js: (ids) => (id) => ids.includes(id) },
-  between: { sql: ([a, b]) => `id >= ${a} and id <= ${b}`, js: ([a, b]) => (id) => id >= a && id <= b },
+const pair = (r, m) => {
+  const names = [...m.branches.keys()],
+    target = r.pick(names);
+  return names.length < 2 ? [] : [target, r.chance(0.02) ? target : r.pick(names.filter((n) => n !== target))];
 };
-export const sql = ([kind, ...args]) => PREDICATES[kind].sql(args);
-const holds = ([kind, ...args]) => {
-  const test = PREDICATES[kind].js(args);
-  return (row) => test(row.values.id);
-};
-function drawPredicate(r, rows) {
-  const ids = rows.map((row) => row.values.id);
-  const kind = r.weighted({ among: 6, modulo: 2, between: 2 });
-  if (kind === "modulo") {
-    const m = r.int(2, 7);
-    return ["modulo", m, r.int(0, m - 1)];
-  }
-  if (kind === "between") {
-    const a = r.pick(ids);
-    return ["between", a, a + r.int(0, 6)];
-  }
-  return ["among", ...new Set(r.some(ids, r.int(1, 4)))];
-}
-
-const someBranch = (r, m) => r.pick([...m.branches.keys()]);
-const liveRows = (m, branch) => [...m.tip(branch).rows.values()];
-const freshIds = (r, m, n) => Array.from({ length: n }, () => (r.chance(0.05) ? r.int(0, 30) : (m.nextId = (m.nextId ?? 100) + 1)));
-const indexHurts = (state) => state.index === "inherited"; // stock compactions would break the inherited index
-
-// A commit on a branch that needs rows: draw() completes the step.
-const onRows = (draw) => (r, m, number) => {
-  const branch = someBranch(r, m),
-    rows = liveRows(m, branch);
-  return rows.length ? { branch, ...draw(r, rows, number, m) } : undefined;
-};
-
-export const STOCK = {
-  append: {
-    weight: 10,
-    draw(r, m, number) {
-      const branch = someBranch(r, m);
-      return { branch, rows: freshIds(r, m, r.int(1, 6)).map((id, i) => [id, `a${number}.${i}`]) };
-    },
-    effect(step, m) {
-      const { rows, columns } = m.tip(step.branch),
-        added = step.rows.map(([id, tok]) => newRow(id, tok, columns));
-      return { rows: new Map([...rows, ...table(added)]), args: { rows: added.map((x) => byName(x, columns)) } };
-    },
-  },
-  delete: {
-    weight: 10,
-    draw: onRows((r, rows) => ({ where: drawPredicate(r, rows) })),
-    effect(step, m) {
-      const gone = holds(step.where);
-      return {
-        rows: table(liveRows(m, step.branch).filter((x) => !gone(x))),
-        args: { where: sql(step.where) },
-        how: "delete",
-      };
-    },
-  },
-  update: {
-    weight: 10,
-    draw: onRows((r, rows, number) => ({ where: drawPredicate(r, rows), mark: `u${number}` })),
-    effect(step, m) {
-      const hit = holds(step.where),
-        v = m.tip(step.branch).columns.get("v"); // may be renamed or dropped
-      const renew = (x) => ({
-        tok: `${x.tok}.${step.mark}`,
-        from: x.tok,
-        values: { ...x.values, tok: `${x.tok}.${step.mark}`, ...(v && { v: step.mark }), n: x.values.n + 1 },
-      });
-      return {
-        rows: table(liveRows(m, step.branch).map((x) => (hit(x) ? renew(x) : x))),
-        args: {
-          where: sql(step.where),
-          valuesSql: { tok: `tok || '.${step.mark}'`, ...(v && { [v]: `'${step.mark}'` }), n: "n + 1" },
-        },
-        how: "update",
-      };
-    },
-  },
-  upsert: {
-    weight: 7,
-    draw: onRows((r, rows, number, m) => {
-      const ids = [...new Set(r.some(rows.map((x) => x.values.id), r.int(1, 3))), ...freshIds(r, m, r.int(0, 2))];
-      return { rows: [...new Set(ids)].map((id, i) => [id, `m${number}.${i}`]) };
-    }),
-    effect: (step, m) => mergeInsert(step, m, true),
-  },
-  insertNew: {
-    weight: 2,
-    draw: onRows((r, rows, number, m) => {
-      const ids = [r.pick(rows).values.id, ...freshIds(r, m, r.int(1, 2))];
-      return { rows: [...new Set(ids)].map((id, i) => [id, `i${number}.${i}`]) };
-    }),
-    effect: (step, m) => mergeInsert(step, m, false),
-  },
-  compact: {
-    weight: 6,
-    draw: (r, m) => ({ branch: someBranch(r, m) }),
-    effect: (step, m) => (indexHurts(m.tip(step.branch)) ? undefined : {}),
-  },
-  clean: {
-    weight: 2,
-    draw: (r, m) => ({ branch: someBranch(r, m) }),
-    effect: (step, m) => (indexHurts(m.tip(step.branch)) ? undefined : {}),
-  },
-  index: {
-    weight: 3,
-    draw: onRows(() => ({})),
-    effect: (step, m) => (liveRows(m, step.branch).length ? { args: { column: INDEXED }, index: "own" } : undefined),
-  },
-  restore: {
-    weight: 1.5,
-    draw: (r, m) => ({ branch: someBranch(r, m), back: r.int(1, 4) }),
-    effect(step, m) {
-      const line = m.branches.get(step.branch),
-        version = line.tip.number - step.back,
-        state = line.states.get(version);
-      if (!state || version < (line.oldest ?? 0)) return undefined;
-      const { rows, columns, carried, index } = state;
-      return { rows, columns, carried, index, args: { version }, how: "replace" };
-    },
-  },
-  overwrite: {
-    weight: 0.3,
-    draw: (r, m, number) => ({
-      branch: someBranch(r, m),
-      rows: freshIds(r, m, r.int(1, 6)).map((id, i) => [id, `o${number}.${i}`]),
-    }),
-    effect(step, m) {
-      const { columns } = m.tip(step.branch),
-        rows = step.rows.map(([id, tok]) => newRow(id, tok, columns));
-      return { rows: table(rows), args: { rows: rows.map((x) => byName(x, columns)) }, how: "replace", index: undefined };
-    },
-  },
-  addColumn: {
-    feature: "schema",
-    weight: 4,
-    draw: (r, m, number) => ({ branch: someBranch(r, m), column: `c${number}`, name: r.pick([`c${number}`, "extra"]) }),
-    effect(step, m) {
-      const { rows, columns } = m.tip(step.branch);
-      if ([...columns.values()].includes(step.name)) return undefined;
-      const withValue = (x) => ({ ...x, values: { ...x.values, [step.column]: `${x.tok}#${step.column}` } });
-      return {
-        rows: table([...rows.values()].map(withValue)),
-        columns: new Map([...columns, [step.column, step.name]]),
-        args: { name: step.name, valueSql: `tok || '#${step.column}'` },
-      };
-    },
-  },
-  dropColumn: {
-    feature: "schema",
-    weight: 2,
-    draw: (r, m) => ({ branch: someBranch(r, m), which: r.int(0, 9) }),
-    effect(step, m) {
-      const { columns } = m.tip(step.branch),
-        added = [...columns.keys()].filter((c) => c === "v" || !COLUMNS.has(c)),
-        id = added[step.which % (added.length || 1)];
-      if (!id) return undefined;
-      return {
-        columns: new Map([...columns].filter(([c]) => c !== id)),
-        args: { name: columns.get(id) },
-      };
-    },
-  },
-  renameColumn: {
-    feature: "schema",
-    weight: 2,
-    draw: (r, m, number) => ({ branch: someBranch(r, m), which: r.int(0, 9), name: `r${number}` }),
-    effect(step, m) {
-      const { columns } = m.tip(step.branch),
-        ids = [...columns.keys()].filter((c) => !["id", "tok", INDEXED].includes(c)),
-        id = ids[step.which % (ids.length || 1)];
-      if (!id) return undefined;
-      return {
-        columns: new Map([...columns].map(([c, name]) => [c, c === id ? step.name : name])),
-        args: { name: columns.get(id), rename: step.name },
-      };
-    },
-  },
-};
-
-// merge_insert by id. Ids that stand more than once (both sides of a merge added one) are left alone.
-function mergeInsert(step, m, update) {
-  const { rows, columns } = m.tip(step.branch),
-    all = [...rows.values()],
-    out = new Map(rows),
-    used = [];
-  for (const [id, tok] of step.rows) {
-    const there = all.filter((x) => x.values.id === id);
-    if (there.length > 1) continue;
-    const row = newRow(id, tok, columns, update ? there[0]?.tok : undefined);
-    used.push(row);
-    if (there.length && !update) continue;
-    if (there.length) out.delete(there[0].tok);
-    out.set(tok, row);
-  }
-  return used.length ? { rows: out, args: { rows: used.map((x) => byName(x, columns)) }, how: "update" } : undefined;
-}
+const ownVersions = (m, name) => [...m.branches.get(name).states.keys()].filter((v) => v > Math.max(m.branches.get(name).first, 1));
 
 // Steps that are no stock commit.
 export const OTHER = {
@@ -245,10 +32,9 @@ export const OTHER = {
     },
   },
   merge: {
-    weight: 34,
+    weight: 30,
     draw(r, m) {
-      const names = [...m.branches.keys()];
-      if (names.length < 2) return undefined;
+      if (m.branches.size < 2) return undefined;
       if (m.lastMerge && r.chance(0.2)) {
         const { target, source } = m.lastMerge; // the same again, or the other way round
         if (m.branches.has(target) && m.branches.has(source))
@@ -257,35 +43,79 @@ export const OTHER = {
       let target, source;
       // Most merges should have something to do: look a few times.
       for (let tries = r.int(1, 6); tries > 0; tries--) {
-        target = r.pick(names);
-        source = r.chance(0.02) ? target : r.pick(names.filter((n) => n !== target));
+        [target, source] = pair(r, m);
         if (!within(m.tip(source).vector, m.tip(target).vector)) break;
       }
       return { target, source, back: r.chance(0.1) ? r.int(1, 3) : 0, ...options(r) };
     },
   },
+  pick: {
+    weight: 8,
+    draw(r, m) {
+      const [target, source] = pair(r, m);
+      if (!source) return undefined;
+      const versions = ownVersions(m, source).slice(-6);
+      if (!versions.length) return undefined;
+      const first = r.pick(versions),
+        last = r.chance(0.35) ? Math.min(first + r.int(1, 3), versions.at(-1)) : first;
+      return { target, source, first, last, ...options(r, "pick") };
+    },
+  },
+  revert: {
+    weight: 6,
+    draw(r, m) {
+      const target = someBranch(r, m),
+        versions = ownVersions(m, target).slice(-5);
+      return versions.length ? { target, version: r.pick(versions), ...options(r, "revert") } : undefined;
+    },
+  },
+  undo: {
+    weight: 4,
+    draw(r, m) {
+      // Mostly where there is a merge to undo.
+      const merged = [...m.branches.values()].filter((b) => [...b.states.values()].some((s) => s.op === "merge"));
+      if (!merged.length || r.chance(0.1)) return { target: someBranch(r, m), steps: 1, ...options(r, "undo") };
+      return { target: r.pick(merged).name, steps: r.chance(0.1) ? 2 : 1, ...options(r, "undo") };
+    },
+  },
 };
-function options(r) {
-  const words = [
-    r.weighted({ "": 10, "mode=link": 3, "mode=copy": 2, "mode=graft": 1 }),
-    r.weighted({ "": 10, "ff=never": 3, "ff=only": 1 }),
-    r.weighted({ "": 12, "dry-run": 1 }),
-  ];
-  return { options: words.filter(Boolean), root: r.chance(0.15), tree: r.chance(0.15) };
+
+const STRATEGIES = { "source-wins": 1, "dest-wins": 1 };
+// The options that each verb takes.
+function options(r, verb = "merge") {
+  const places = r.weighted({ "": 10, "mode=link": 3, "mode=copy": 2, "mode=graft": 1 }),
+    words = [r.weighted({ "": 12, "dry-run": 1 })];
+  if (["merge", "pick"].includes(verb)) words.push(places);
+  if (verb === "merge") words.push(r.weighted({ "": 10, "ff=never": 3, "ff=only": 1 }));
+  if (verb !== "undo" && r.chance(0.25)) words.push(...strategies(r));
+  return { options: words.filter(Boolean), ...(verb === "merge" && { root: r.chance(0.15) }), tree: r.chance(0.15) };
+}
+// One for all, or by class, or both; the class goes first.
+function strategies(r) {
+  const words = r.chance(0.7) ? [`strategy=${r.weighted({ ...STRATEGIES, fail: 0.2 })}`] : [];
+  for (const unit of ["rows", "config", "columns", "schema"])
+    if (r.chance(words.length ? 0.1 : 0.4)) words.push(`${unit}=${r.weighted({ ...STRATEGIES, fail: 0.5 })}`);
+  return words;
+}
+// { rows, config, columns, schema }: what the words of a command say about each class.
+export function policyOf(words) {
+  const said = Object.fromEntries(words.filter((w) => w.includes("=")).map((w) => w.split("=")));
+  return Object.fromEntries(["rows", "config", "columns", "schema"].map((c) => [c, said[c] ?? said.strategy]));
 }
 
-// Features whose steps are drawn: LANCEFS_FEATURES adds to none, e.g. LANCEFS_FEATURES=schema.
-export const enabled = new Set((process.env.LANCEFS_FEATURES ?? "").split(",").filter(Boolean));
 const KINDS = { ...STOCK, ...OTHER };
-const WEIGHTS = Object.fromEntries(
-  Object.entries(KINDS).filter(([, k]) => !k.feature || enabled.has(k.feature)).map(([name, k]) => [name, k.weight]),
-);
+
+// What a history is made with: drawn from its seed, so that some have columns that come and go, some stable row ids.
+export const traitsOf = (r) => ({ schema: r.chance(0.3), stable: r.chance(0.2) });
 
 // The next step of a history. The first ones make a few fragments, then branches.
-export function drawStep(r, m, number) {
+export function drawStep(r, m, number, traits) {
+  const weights = Object.fromEntries(
+    Object.entries(KINDS).filter(([, k]) => !k.feature || traits[k.feature]).map(([name, k]) => [name, k.weight]),
+  );
   for (let tries = 0; ; tries++) {
     const first = number <= 2 ? "append" : m.branches.size < 3 && number < 7 && r.chance(0.7) ? "fork" : undefined;
-    const kind = first ?? r.weighted(WEIGHTS);
+    const kind = first ?? r.weighted(weights);
     const step = KINDS[kind].draw(r, m, number);
     if (step) return { kind, ...step };
     if (tries > 100) throw new Error("no step can be drawn");

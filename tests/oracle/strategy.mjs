@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows by strategy (merge-semantics section 4, point 4). Where the winner's row stands already, nothing is left to do;
+// where the loser has a replacement row, its update is taken back as a whole commit.
+
+const UPDATES = ["update", "revert", "undo"];
+
+// The loser's commit that has to go for this row; undefined when no one commit can be named.
+function loserOf(p, tok) {
+  const source = p.policy.rows === "source-wins",
+    [winner, loser] = source ? [p.theirs, p.ours] : [p.ours, p.theirs];
+  const how = loser.removed.get(tok);
+  if (!how || !winner.removed.get(tok)) return { stuck: true };
+  if (how.how === "delete" && how.seen.size === 1) return {};
+  return how.cause && UPDATES.includes(how.cause.op) && how.seen.size === 1 ? { cause: how.cause } : { stuck: true };
+}
+
+// The state without those commits: their rows are gone, those that they took away are back. Undefined where something
+// later has touched what they made.
+function without(state, causes) {
+  const rows = new Map(state.rows);
+  for (const cause of causes) {
+    for (const tok of cause.rows.keys())
+      if (!cause.prev.rows.has(tok) && !rows.delete(tok)) return undefined;
+    for (const [tok, row] of cause.prev.rows) if (!cause.rows.has(tok)) rows.set(tok, row);
+  }
+  return { ...state, rows };
+}
+
+// { rows, escalated }: what must come of it with the strategy; `stuck` where it may stay a conflict, or must.
+export function settle(model, p, three, more) {
+  const causes = new Set();
+  const { base, policy, back, oursIsBase } = p,
+    plain = { ...policy, rows: undefined };
+  let now = p,
+    { oursState: ours, theirsState: theirs } = p;
+  for (;;) {
+    const left = now.sure.map((tok) => loserOf({ ...now, policy }, tok)),
+      next = left.map((x) => x.cause).filter((c) => c && !causes.has(c));
+    if (left.some((x) => x.stuck)) return { stuck: true };
+    if (!left.some((x) => x.cause)) return { rows: now.rows, open: now.open, maybe: now.maybe, escalated: causes.size > 0, causes };
+    if (!next.length) return { stuck: true };
+    for (const c of next) causes.add(c);
+    const loser = without(policy.rows === "source-wins" ? p.oursState : p.theirsState, [...causes]);
+    if (!loser) return { stuck: true };
+    if (policy.rows === "source-wins") ours = loser;
+    else theirs = loser;
+    now = three(model, base, ours, theirs, { policy: plain, back, oursIsBase, ...more });
+  }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Units that are no rows: columns, and keys of the three maps of a table (merge-semantics section 3).
+
+// The table of section 3. { value, clash }; a strategy decides what both sides changed.
+export function decide(base, ours, theirs, strategy) {
+  if (ours === theirs || theirs === base) return { value: ours };
+  if (ours === base) return { value: theirs };
+  return { value: strategy === "source-wins" ? theirs : ours, clash: !strategy || strategy === "fail" };
+}
+
+// Keys go by "config key a", as conflicts name them.
+export function mergeMaps(base, ours, theirs, strategy) {
+  const out = { maps: new Map(), clashes: [] };
+  for (const key of new Set([...base.keys(), ...ours.keys(), ...theirs.keys()])) {
+    const { value, clash } = decide(base.get(key), ours.get(key), theirs.get(key), strategy);
+    if (clash) out.clashes.push(key);
+    if (value !== undefined) out.maps.set(key, value);
+  }
+  return out;
+}
+
+// Columns by id: there or not, and the name. `wrote`: which columns a side's updates wrote since the base; one that the
+// other side dropped meanwhile has two values. `may` as `wrote`, where that cannot be told for certain.
+export function mergeColumns(base, ours, theirs, sides, strategy) {
+  const out = { columns: new Map(), clashes: [], perhaps: [] };
+  for (const id of new Set([...ours.columns.keys(), ...theirs.columns.keys(), ...base.columns.keys()])) {
+    const [b, o, t] = [base, ours, theirs].map((s) => s.columns.get(id));
+    const { value, clash } = decide(b, o, t, strategy);
+    if (clash) out.clashes.push(`column ${id}`);
+    if (value !== undefined) out.columns.set(id, value);
+    if (b === undefined || (o === undefined) === (t === undefined)) continue;
+    const writer = o === undefined ? sides.theirs : sides.ours,
+      dropperWins = strategy === (o === undefined ? "dest-wins" : "source-wins");
+    if (!dropperWins && writer.wrote.has(id)) out.clashes.push(`column ${id}`);
+    else if (!dropperWins && writer.may.has(id)) out.perhaps.push(`column ${id}`);
+  }
+  const names = [...out.columns.values()];
+  if (new Set(names).size < names.length) out.clashes.push("two columns of one name");
+  out.changed = [ours, theirs].some((s) => !sameColumns(s.columns, base.columns));
+  return out;
+}
+export const sameColumns = (a, b) => a.size === b.size && [...a].every(([id, name]) => b.get(id) === name);
+export const sameMaps = (a, b) => a.size === b.size && [...a].every(([key, value]) => b.get(key) === value);
