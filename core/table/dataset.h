@@ -61,6 +61,23 @@ errint_t lfs_dataset_branches(struct lfs_dataset *ds, struct lfs_arena *arena, s
 errint_t lfs_dataset_branch(struct lfs_dataset *ds, struct lfs_arena *arena, const char *name, struct lfs_branch *out,
                             struct lfs_error *err);
 
+/* A tag: a name for one version of one branch. */
+struct lfs_tag {
+    const char *name;
+    const char *branch; /* "main" or the branch's name; whether it is there is not looked at */
+    uint64_t version;
+    struct lfs_tag_ref ref; /* the file's content */
+    struct timespec ref_mtime;
+};
+
+/* Every tag, sorted by name (bytes). A file that cannot be read or parsed is left out, and logged once; `n_bad` (may be
+ * NULL) counts them. */
+errint_t lfs_dataset_tags(struct lfs_dataset *ds, struct lfs_arena *arena, struct lfs_tag **out, size_t *n_out,
+                          size_t *n_bad, struct lfs_error *err);
+/* One tag by name: LFS_E_NOT_FOUND, LFS_E_CORRUPT. */
+errint_t lfs_dataset_tag(struct lfs_dataset *ds, struct lfs_arena *arena, const char *name, struct lfs_tag *out,
+                         struct lfs_error *err);
+
 /* The numbered versions in <dir>/_versions, ascending. LFS_E_CORRUPT when both naming schemes stand there.
  * LFS_E_NOT_FOUND when there are none. */
 struct lfs_versions {

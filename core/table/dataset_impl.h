@@ -42,6 +42,15 @@ struct lfs_dataset {
     struct lfs_map logged; /* complaints made once */
 };
 
+/* A directory of refs: what stock takes for refs, that is all that ends in ".json" (lance-format section 2.1). */
+struct lfs_ref_entry {
+    char *path; /* relative to the root */
+    char *name; /* the name that it stands for; NULL when its file's name stands for none */
+};
+/* In no order. A directory that is not there holds none. */
+errint_t lfs_ref_entries(struct lfs_dataset *ds, const char *directory, struct lfs_arena *arena,
+                         struct lfs_ref_entry **out, size_t *n_out, struct lfs_error *err);
+
 /* Log a complaint once a data set and key. */
 void lfs_dataset_log_once(struct lfs_dataset *ds, const char *key, const char *message);
 
