@@ -23,6 +23,8 @@ struct lfs_command {
     enum lfs_ff ff;
     bool dry_run, squash;
     uint64_t steps; /* 1 when not given */
+    bool has_older_than;
+    uint64_t older_than; /* seconds */
     bool has_expect;
     uint64_t expect;
     const char *message; /* NULL when not given */
