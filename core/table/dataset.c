@@ -94,6 +94,7 @@ void lfs_dataset_close(struct lfs_dataset *ds) {
         next = v->older;
         lfs_arena_free(v->arena);
     }
+    lfs_reference_cache_free(ds->references);
     if (ds->root_fd >= 0)
         close(ds->root_fd);
     pthread_mutex_destroy(&ds->lock);

@@ -25,6 +25,9 @@ struct lfs_version_cache {
     size_t bytes, bytes_max;
 };
 
+struct lfs_reference_cache; /* references.c */
+void lfs_reference_cache_free(struct lfs_reference_cache *cache);
+
 struct lfs_dataset {
     char *path;      /* absolute, as given, no trailing slash */
     char *real_path; /* links resolved: only ever compared with, never written */
@@ -35,6 +38,7 @@ struct lfs_dataset {
     struct lfs_arena *arena;            /* owns the strings above */
     pthread_mutex_t lock;               /* guards what follows; never held across I/O */
     struct lfs_version_cache cache;
+    struct lfs_reference_cache *references; /* NULL until something asks */
     struct lfs_map logged; /* complaints made once */
 };
 

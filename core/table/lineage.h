@@ -49,6 +49,10 @@ errint_t lfs_lines_version(const struct lfs_lines *lines, const char *line, uint
 errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_version *version, struct lfs_vector *out,
                           struct lfs_error *err);
 
+/* The same for a version that is known by its number and the text of its lancefs.vector (NULL: none). */
+errint_t lfs_number_vector(const struct lfs_branch *branch, uint64_t number, const char *carried, struct lfs_vector *out,
+                           struct lfs_error *err);
+
 /* A state that both sides hold and that no other such state holds. */
 struct lfs_base {
     const char *line;
