@@ -69,8 +69,8 @@ errint_t lfs_placer_init(struct lfs_placer *p, const struct lfs_commit_request *
 
 /* --- base paths of the target --- */
 
-/* The id of the target's base path with that text, a new one where there is none (merge-semantics section 6). */
-static errint_t base_for(struct lfs_placer *p, const char *path, bool is_root, const char *name, uint32_t *id,
+/* merge-semantics section 6 */
+errint_t lfs_placer_base(struct lfs_placer *p, const char *path, bool is_root, const char *name, uint32_t *id,
                          struct lfs_error *err) {
     uint32_t free_id = 0;
     for (size_t i = p->n_bases; i-- > 0;) {
@@ -114,7 +114,7 @@ static errint_t base_for(struct lfs_placer *p, const char *path, bool is_root, c
 static errint_t storage_base(struct lfs_placer *p, const char *storage, const char *name, uint32_t *id,
                              struct lfs_error *err) {
     char *path = lfs_sprintf(p->arena, "%s/%s", p->root_string, storage);
-    return path ? base_for(p, path, true, name, id, err) : lfs_fail_nomem(err);
+    return path ? lfs_placer_base(p, path, true, name, id, err) : lfs_fail_nomem(err);
 }
 
 /* --- getting a file to where it is wanted --- */
@@ -240,7 +240,7 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
     }
     if (!from->inside) { /* stays where it is: the entry is copied, its id remapped */
         const LanceBasePath *b = lfs_manifest_base(p->source->manifest.message, (uint32_t)source_base);
-        LFS_TRY(base_for(p, b->path, b->is_dataset_root, b->name, &id, err));
+        LFS_TRY(lfs_placer_base(p, b->path, b->is_dataset_root, b->name, &id, err));
     } else {
         char *storage = storage_of(p, from);
         if (!storage) {

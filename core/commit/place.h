@@ -34,6 +34,10 @@ struct lfs_placer {
 errint_t lfs_placer_init(struct lfs_placer *placer, const struct lfs_commit_request *request, struct lfs_arena *arena,
                          struct lfs_error *err);
 
+/* The id of the target's base path with that text, a new one (above all others, as stock gives it) where there is none. */
+errint_t lfs_placer_base(struct lfs_placer *placer, const char *path, bool is_root, const char *name, uint32_t *id,
+                         struct lfs_error *err);
+
 /* Set the base id of `file` (a copy of the source's record) so that it reads right in the target's manifest, after the
  * file has been linked or copied to where that says. */
 errint_t lfs_place_data_file(struct lfs_placer *placer, LanceDataFile *file, struct lfs_error *err);
