@@ -64,6 +64,11 @@ static char *plain_path(const char *text, struct lfs_arena *arena, bool *local) 
     return plain ? normalise(arena, plain) : NULL;
 }
 
+char *lfs_base_path(const char *text, struct lfs_arena *arena) {
+    bool local;
+    return *text == '/' || strncmp(text, "file", 4) == 0 ? plain_path(text, arena, &local) : NULL;
+}
+
 /* The same for a version's base path, with `err` filled. */
 static char *base_path_text(const struct lfs_version *v, const char *text, struct lfs_arena *arena,
                             struct lfs_error *err) {

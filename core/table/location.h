@@ -40,6 +40,10 @@ errint_t lfs_locate(const struct lfs_version *version, enum lfs_file_kind kind, 
 errint_t lfs_base_places(struct lfs_dataset *ds, const char *text, struct lfs_arena *arena, const char ***out,
                          size_t *n_out, struct lfs_error *err);
 
+/* The absolute path that a base path string means to stock Lance (lance-format section 5); NULL for one that is relative,
+ * unusable, or on no local file system. */
+char *lfs_base_path(const char *text, struct lfs_arena *arena);
+
 /* Open read-only, beneath the root (or the outside directory), never through a link that leads out of it; regular files
  * only. The descriptor, or a negative errno with `err` filled. */
 int lfs_location_open(struct lfs_dataset *ds, const struct lfs_location *location, struct lfs_error *err);

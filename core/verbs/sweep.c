@@ -106,7 +106,8 @@ static errint_t sweep_file(struct lfs_sweep *s, int dir, const char *directory, 
         return errno == ENOENT ? 0 : lfs_fail_errno(err, errno, "cannot stat %s/%s", directory, name);
     if (!S_ISREG(st.st_mode))
         return 0;
-    if (!is_young(s, &st))
+    bool ended = s->only_staged && strncmp(name, ".tmp-lancefs-", 13) == 0;
+    if (ended || !is_young(s, &st))
         return take(s, dir, directory, name, kind, &st, err);
     s->n_young++;
     return 0;
@@ -131,7 +132,7 @@ static errint_t sweep_part(struct lfs_sweep *s, const struct lfs_home *home, con
         char *name = lfs_join(s->arena, part->name, entries[i].name);
         if (!name)
             return lfs_fail_nomem(err);
-        if (!staged && lfs_reach_holder(s->reach, home->dir, name) != LFS_HELD_NOT)
+        if (!staged && (s->only_staged || lfs_reach_holder(s->reach, home->dir, name) != LFS_HELD_NOT))
             continue;
         LFS_TRY(sweep_file(s, dir, directory, entries[i].name,
                            line     ? LFS_SWEPT_LINES
@@ -245,6 +246,8 @@ static errint_t sweep_home(struct lfs_sweep *s, const struct lfs_home *home, str
         return 0; /* a command's own: it, or the next fsck, settles it */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         LFS_TRY(sweep_part(s, home, &parts[i], err));
+    if (s->only_staged)
+        return 0;
     LFS_TRY(sweep_trees(s, home, "data", is_stem, ".lance", LFS_SWEPT_DATA, err));
     LFS_TRY(sweep_trees(s, home, "_indices", is_uuid, "", LFS_SWEPT_INDEXES, err));
     return home->kind == LFS_HOME_LINE ? end_line(s, home, err) : 0;

@@ -25,6 +25,7 @@ struct lfs_sweep {
     struct lfs_arena *arena;
     struct timespec before;        /* what changed after this moment stays */
     bool remove;                   /* else it is only counted */
+    bool only_staged;              /* half-made files alone; those of this project's programs at any age: they end under the lock */
     struct lfs_progress *progress; /* may be NULL */
     const atomic_bool *cancel;     /* may be NULL */
     /* May be NULL: told of each file, by its path. */
