@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuse/mount.h"
+#include "fuse/reports.h"
 #include "util/cleanup.h"
 
 enum { BLOCK = 512, IO_SIZE = 4096 };
@@ -148,6 +149,20 @@ static errint_t control_attributes(struct lfs_mount *m, const struct lfs_node *n
     return 0;
 }
 
+/* Who may read it is who could read the data set itself. */
+static errint_t report_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
+    off_t size;
+    struct timespec time;
+    struct stat root;
+    LFS_TRY(lfs_report_size(m, node, &size));
+    LFS_TRY(tree_time(m, "", &time));
+    if (fstat(lfs_dataset_root_fd(m->dataset), &root) < 0)
+        return -errno;
+    root.st_mode &= 0444;
+    file_attributes(&root, size, time, st);
+    return 0;
+}
+
 static errint_t unreached_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
     struct stat stored;
     LFS_TRY(stat_in_branch(m, node->branch->dir, "", &stored));
@@ -184,6 +199,7 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
     case LFS_NODE_FILES: return files_attributes(m, node, st);
     case LFS_NODE_HINT: return hint_attributes(m, node, st);
     case LFS_NODE_CONTROL: return control_attributes(m, node, st);
+    case LFS_NODE_REPORT: return report_attributes(m, node, st);
     case LFS_NODE_UNREACHED: return unreached_attributes(m, node, st);
     case LFS_NODE_RENDERED:
         *st = node->st;

@@ -408,6 +408,10 @@ struct lfs_control *lfs_control_new(struct lfs_mount *m) {
     return control;
 }
 
+errint_t lfs_control_submit(struct lfs_control *control, struct lfs_work *work) {
+    return lfs_workers_submit(control->workers, work);
+}
+
 bool lfs_control_stop(struct lfs_control *control, unsigned seconds) {
     bool stopped = lfs_workers_stop(control->workers, seconds);
     if (!stopped)

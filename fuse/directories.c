@@ -12,6 +12,7 @@
 
 #include "format/names.h"
 #include "fuse/handles.h"
+#include "fuse/reports.h"
 #include "util/cleanup.h"
 #include "util/map.h"
 
@@ -113,6 +114,7 @@ static errint_t with_tree(struct listing *l, const char *prefix) {
 static errint_t list_root(struct listing *l) {
     LFS_TRY(add_virtual(l, "tree", 0, S_IFDIR));
     LFS_TRY(add_virtual(l, "tables", 0, S_IFDIR));
+    LFS_TRY(add_controls(l, lfs_root_reports));
     return add_controls(l, lfs_root_control_files);
 }
 

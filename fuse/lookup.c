@@ -5,6 +5,7 @@
 
 #include "format/names.h"
 #include "fuse/mount.h"
+#include "fuse/reports.h"
 #include "util/cleanup.h"
 
 #define HINT_NAME "latest_version_hint.json"
@@ -38,6 +39,9 @@ static errint_t in_root(struct lookup *l) {
         return settle(l, &tree, LFS_IMMUTABLE_TIMEOUT);
     if (strcmp(l->name, "tables") == 0)
         return settle(l, &tables, LFS_IMMUTABLE_TIMEOUT);
+    struct lfs_node_spec report = {.kind = LFS_NODE_REPORT, .text = l->name};
+    if (lfs_is_report_name(l->name))
+        return settle(l, &report, LFS_IMMUTABLE_TIMEOUT);
     return lfs_is_control_name(l->name, false) ? control_file(l) : -ENOENT;
 }
 

@@ -30,6 +30,7 @@ enum lfs_node_kind {
     LFS_NODE_FILE,         /* a data, deletion or index file, by its own identity: one node for all its names */
     LFS_NODE_UNREACHED,    /* such a file, listed but not to be had */
     LFS_NODE_CONTROL,      /* a control file, of a branch or of the mount */
+    LFS_NODE_REPORT,       /* a report of the mount */
 };
 
 struct lfs_node {
@@ -40,7 +41,7 @@ struct lfs_node {
     struct lfs_node *branch; /* the branch's node, for what lies in a branch (held through `parent`), and for itself */
     const char *name;        /* in its parent */
     const char *text;        /* TREE: path below tree/; BRANCH: the branch's name; FILES: path below data/ and the like;
-                                TABLE: where it leads; CONTROL: the control file's name */
+                                TABLE: where it leads; CONTROL, REPORT: the file's name */
     const char *dir;         /* BRANCH: its directory below the root of the data set */
     const char *shown;       /* BRANCH: its path below tree/ where its sub-branches are; NULL: it shows none */
     enum lfs_file_kind file_kind; /* FILES, UNREACHED */

@@ -148,8 +148,9 @@ static errint_t check_data_file(const struct check *c, uint64_t fragment, const 
         return 0;
     if (file->file_size_bytes && file->file_size_bytes != s->size)
         lfs_fsck_error(c->f,
-                       "%s/%s has %" PRIu64 " bytes, %s says %" PRIu64 ": it was cut or replaced; restore the file",
-                       l.directory, l.name, s->size, c->what, file->file_size_bytes);
+                       "%s/%s has %" PRIu64 " bytes, not the %" PRIu64 " that it was written with: it was cut or replaced; "
+                       "restore the file",
+                       l.directory, l.name, s->size, file->file_size_bytes);
     else if (!s->is_lance)
         lfs_fsck_error(c->f, "%s/%s is no Lance file: it was overwritten; restore the file", l.directory, l.name);
     return 0;
@@ -374,7 +375,7 @@ static void check_index(const struct check *c, const LanceIndex *index) {
 
 static errint_t check_transaction(const struct check *c, const LanceTransaction *in_line) {
     LFS_AUTO_BUF bytes = {0};
-    LanceTransaction file;
+    LanceTransaction *file = NULL;
     struct lfs_error why;
     if (in_line && in_line->operation_case == LANCE__TABLE__TRANSACTION__OPERATION__NOT_SET)
         lfs_fsck_error(c->f, "%s: its transaction has no known operation: some engines do not open that", c->what);
@@ -388,7 +389,7 @@ static errint_t check_transaction(const struct check *c, const LanceTransaction 
     if (result == 0)
         result = lfs_wire_unpack(&lance__table__transaction__descriptor, bytes.data, bytes.length, c->arena, path,
                                  &file, &why);
-    if (result == 0 && in_line && in_line->uuid && file.uuid && strcmp(in_line->uuid, file.uuid))
+    if (result == 0 && in_line && in_line->uuid && file->uuid && strcmp(in_line->uuid, file->uuid))
         lfs_fsck_error(c->f, "%s is not the transaction of version %" PRIu64 " of %s", path, c->version.number,
                        branch_of(c));
     if (result < 0 && in_line)

@@ -48,7 +48,7 @@ static errint_t rewrite_manifest(struct lfs_fsck *f, const char *directory, cons
 static errint_t rewrite_transaction(struct lfs_fsck *f, const char *directory, const char *name, uint64_t *n) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     LFS_AUTO_BUF bytes = {0}, next = {0};
-    LanceTransaction t;
+    LanceTransaction *t;
     struct lfs_error why;
     char *path = arena ? lfs_join(arena, directory, name) : NULL;
     if (!path)
@@ -57,11 +57,11 @@ static errint_t rewrite_transaction(struct lfs_fsck *f, const char *directory, c
     if (result == 0)
         result =
             lfs_wire_unpack(&lance__table__transaction__descriptor, bytes.data, bytes.length, arena, path, &t, &why);
-    if (result < 0 || !replace_in_transaction(f, &t))
+    if (result < 0 || !replace_in_transaction(f, t))
         return 0;
-    uint8_t *at = lfs_buf_extend(&next, protobuf_c_message_get_packed_size(&t.base));
+    uint8_t *at = lfs_buf_extend(&next, protobuf_c_message_get_packed_size(&t->base));
     LFS_TRY(lfs_buf_check(&next, f->err));
-    protobuf_c_message_pack(&t.base, at);
+    protobuf_c_message_pack(&t->base, at);
     ++*n;
     return lfs_write_replace(lfs_dataset_root_fd(f->ds), directory, name, &next, true, f->err);
 }
