@@ -91,7 +91,7 @@ static errint_t run(struct attempt *a, struct lfs_error *err) {
     LFS_TRY(lfs_manifest_check_features(r->target_tip->manifest.message, true, what, err));
     LFS_TRY(lfs_manifest_check_features(r->source_version->manifest.message, true, r->source->name, err));
     LFS_TRY(lfs_placer_init(&a->placer, r, a->arena, err));
-    LFS_TRY(lfs_build_manifest(&a->build, &a->next, err));
+    LFS_TRY(r->rehome ? lfs_build_rehomed(&a->build, &a->next, err) : lfs_build_manifest(&a->build, &a->next, err));
     LFS_TRY(lfs_place_kept_base(&a->placer, err));
     LFS_TRY(lfs_place_kept_deletions(&a->placer, r->target->uuid, a->next.message, err));
     LFS_TRY(write_transaction(a, err));

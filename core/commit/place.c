@@ -53,6 +53,7 @@ errint_t lfs_placer_init(struct lfs_placer *p, const struct lfs_commit_request *
         .source_name = request->source->name,
         .root_string = lfs_root_string(request->dataset, both, 2, arena),
         .mode = request->mode,
+        .rehome = request->rehome,
         .sync = request->sync,
         .cancel = request->cancel,
         .with_blobs = schema_has_blobs(request->source_version->manifest.message),
@@ -226,7 +227,7 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
     uint32_t id = 0;
     LFS_TRY(lfs_locate(p->source, kind, source_base, name, p->arena, from, err));
     *base = LFS_NO_BASE;
-    if (in_target(p, from, kind) || same_base(p, source_base)) {
+    if (in_target(p, from, kind) || (!p->rehome && same_base(p, source_base))) {
         struct stat st; /* it may have been cleaned away since */
         *base = in_target(p, from, kind) ? LFS_NO_BASE : source_base;
         return lfs_location_stat(p->dataset, from, &st, err);

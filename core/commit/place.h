@@ -21,6 +21,7 @@ struct lfs_placer {
     enum lfs_placing mode;
     bool sync;
     const atomic_bool *cancel;
+    bool rehome; /* the source is the target: what it has elsewhere comes into its own storage */
     bool storage_made, with_blobs;
     LanceBasePath **bases; /* the target's, and those that placing adds */
     size_t n_bases, capacity;

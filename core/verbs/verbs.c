@@ -49,6 +49,14 @@ static const struct verb verbs[] = {
      "#   echo steps=1 > .undo\n"
      "#\n"
      "# Options: expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"},
+    {".rehome", lfs_verb_rehome,
+     "# .rehome: all [options]\n"
+     "# files that this branch reaches through base paths become its own: one new version, in which no row changes\n"
+     "#\n"
+     "#   echo all > .rehome                       by hard links; what cannot be linked is copied\n"
+     "#   echo 'all mode=copy' > .rehome           by copies, which share their blocks where the file system can\n"
+     "#\n"
+     "# Options: mode=link|copy  expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"},
     {".gc", lfs_verb_gc,
      "# .gc: [older-than=7d] [dry-run]\n"
      "# removes files that no branch, tag or version that is still there needs: data, deletion, index and transaction files,\n"
@@ -62,7 +70,7 @@ static const struct verb verbs[] = {
      "# how far it is.\n"},
 };
 
-const char *const lfs_branch_control_files[] = {".merge", ".cherry-pick", ".revert", ".undo", NULL};
+const char *const lfs_branch_control_files[] = {".merge", ".cherry-pick", ".revert", ".undo", ".rehome", NULL};
 const char *const lfs_root_control_files[] = {".merge", ".gc", NULL};
 
 static const struct verb *find(const char *file) {
