@@ -90,6 +90,26 @@ static void pack_section(const ProtobufCMessage *message, struct lfs_buf *out) {
         protobuf_c_message_pack(message, bytes);
 }
 
+/* The message and what follows it, for a file that begins at `start` of `out`. */
+static void pack_end(const LanceManifest *m, size_t start, struct lfs_buf *out) {
+    uint64_t position = out->length - start;
+    pack_section(&m->base, out);
+    lfs_buf_u64le(out, position);
+    lfs_buf_u32le(out, (uint32_t)FOOTER_MINOR << 16); /* major 0 in the low half */
+    lfs_buf_add(out, magic, sizeof magic);
+}
+
+errint_t lfs_manifest_replace(const uint8_t *bytes, size_t length, const LanceManifest *message, struct lfs_buf *out,
+                              struct lfs_error *err) {
+    struct file f = {.bytes = bytes, .length = length, .what = "the manifest", .err = err};
+    uint64_t position;
+    size_t start = out->length;
+    LFS_TRY(check_footer(&f, &position));
+    lfs_buf_add(out, bytes, position);
+    pack_end(message, start, out);
+    return lfs_buf_check(out, err);
+}
+
 errint_t lfs_manifest_encode(const struct lfs_manifest *manifest, struct lfs_buf *out, struct lfs_error *err) {
     LanceManifest *m = manifest->message;
     size_t start = out->length;
@@ -103,11 +123,7 @@ errint_t lfs_manifest_encode(const struct lfs_manifest *manifest, struct lfs_buf
         m->transaction_section = out->length - start;
         pack_section(&manifest->transaction->base, out);
     }
-    uint64_t position = out->length - start;
-    pack_section(&m->base, out);
-    lfs_buf_u64le(out, position);
-    lfs_buf_u32le(out, (uint32_t)FOOTER_MINOR << 16); /* major 0 in the low half */
-    lfs_buf_add(out, magic, sizeof magic);
+    pack_end(m, start, out);
     return lfs_buf_check(out, err);
 }
 
