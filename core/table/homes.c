@@ -50,7 +50,8 @@ errint_t lfs_list_dir(struct lfs_dataset *ds, const char *directory, struct lfs_
     if (!dir) {
         if (fd >= 0)
             close(fd);
-        return lfs_fail_errno(err, fd >= 0 ? ENOMEM : -fd, "cannot look into %s", *directory ? directory : "the data set");
+        return lfs_fail_errno(err, fd >= 0 ? ENOMEM : -fd, "cannot look into %s",
+                              *directory ? directory : "the data set");
     }
     errint_t result = read_entries(dir, arena, out, n_out);
     closedir(dir);

@@ -17,7 +17,8 @@ int lfs_dataset_lock(struct lfs_dataset *ds, enum lfs_lock how, const atomic_boo
         if (errno != EWOULDBLOCK && errno != EINTR)
             break; /* no locks here */
         if (cancel && atomic_load(cancel))
-            return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted while waiting for another command: nothing was changed");
+            return lfs_fail(err, LFS_E_INTERRUPTED,
+                            "interrupted while waiting for another command: nothing was changed");
         nanosleep(&(struct timespec){0, RETRY_NS}, NULL);
     }
     return LFS_STEAL_FD(fd);

@@ -55,7 +55,9 @@ static errint_t add_file(struct collect *c, const char *directory, const char *n
         found = true;
         LFS_TRY(add_name(c, &c->out->groups[i + 1], b->is_dataset_root ? directory : "", name));
     }
-    return found ? 0 : lfs_fail(c->err, LFS_E_CORRUPT, "%s names base path %" PRIu32 ", which it does not have", c->what, base);
+    return found ? 0
+                 : lfs_fail(c->err, LFS_E_CORRUPT, "%s names base path %" PRIu32 ", which it does not have", c->what,
+                            base);
 }
 
 static errint_t add_data_file(struct collect *c, const LanceDataFile *f) {
@@ -77,8 +79,8 @@ static errint_t add_fragment(struct collect *c, const LanceFragment *f) {
             LANCE__TABLE__DATA_FRAGMENT__LAST_UPDATED_AT_VERSION_SEQUENCE_EXTERNAL_LAST_UPDATED_AT_VERSIONS ||
         f->created_at_version_sequence_case ==
             LANCE__TABLE__DATA_FRAGMENT__CREATED_AT_VERSION_SEQUENCE_EXTERNAL_CREATED_AT_VERSIONS)
-        return lfs_fail(c->err, LFS_E_UNSUPPORTED, "%s has row ids in files of their own, which this program does not know",
-                        c->what);
+        return lfs_fail(c->err, LFS_E_UNSUPPORTED,
+                        "%s has row ids in files of their own, which this program does not know", c->what);
     for (size_t i = 0; i < f->n_files; i++)
         LFS_TRY(add_data_file(c, f->files[i]));
     for (size_t i = 0; i < f->n_overlays; i++)
@@ -158,8 +160,8 @@ static errint_t fill(const struct lfs_manifest *manifest, const char *what, stru
     out->number = m->version;
     out->is_undo = operation && strcmp(operation, "undo") == 0;
     out->branch = copy_text(out->arena, m->branch, &short_of_memory);
-    out->vector =
-        copy_text(out->arena, lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_VECTOR), &short_of_memory);
+    out->vector = copy_text(out->arena, lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_VECTOR),
+                            &short_of_memory);
     return short_of_memory ? lfs_fail_nomem(err) : 0;
 }
 

@@ -17,13 +17,14 @@ struct lfs_reference_group {
 };
 
 struct lfs_references {
-    uint64_t number;    /* as the manifest says */
-    const char *vector; /* lancefs.vector; NULL = none */
-    const char *branch; /* the branch field; NULL = none */
-    bool is_undo;       /* the commit is an undo of ours */
+    uint64_t number;                    /* as the manifest says */
+    const char *vector;                 /* lancefs.vector; NULL = none */
+    const char *branch;                 /* the branch field; NULL = none */
+    bool is_undo;                       /* the commit is an undo of ours */
     struct lfs_reference_group *groups; /* the own directory first, then one for each base path */
     size_t n_groups;
-    uint64_t *deletions; /* deletion files, wherever they lie: those of its fragments, and of those that its commit rewrote */
+    uint64_t *
+        deletions; /* deletion files, wherever they lie: those of its fragments, and of those that its commit rewrote */
     size_t n_deletions;
     /* the cache's own */
     struct lfs_arena *arena;

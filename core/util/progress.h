@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct lfs_progress {
-    _Atomic(const char *) stage; /* a string that lives for ever; NULL: nothing to tell */
+    _Atomic(const char *) stage;      /* a string that lives for ever; NULL: nothing to tell */
     atomic_uint_fast64_t done, total; /* total 0: nobody knows */
 };
 
