@@ -120,6 +120,26 @@ errint_t lfs_finish_create(struct lfs_change *c, const struct lfs_record *record
     return lfs_write_new(c->root, LFS_BRANCH_REFS, slash + 1, &json, c->sync, err);
 }
 
+/* A creation that cannot be finished: what is in tree/ already goes back. Not what another program put there. */
+static errint_t take_back(struct lfs_change *c, const char *name, struct lfs_error *err) {
+    static const char *const parts[] = {"_versions", "_transactions", "_indices"};
+    char *dir = lfs_names_dir(c->arena, name), *old = lfs_join(c->arena, c->dir, OLD);
+    char *staged = lfs_join(c->arena, c->dir, NEW "/_versions"), *ref = lfs_names_ref(c->arena, name);
+    if (!dir || !old || !staged || !ref)
+        return lfs_fail_nomem(err);
+    bool others = lfs_path_kind(c->root, staged) == LFS_PATH_DIR || lfs_path_kind(c->root, ref) != LFS_PATH_NONE;
+    LFS_TRY(lfs_make_dirs(c->root, old, c->sync, err));
+    for (size_t i = 0; !others && i < 3; i++) {
+        char *from = lfs_join(c->arena, dir, parts[i]), *to = lfs_join(c->arena, old, parts[i]);
+        if (!from || !to)
+            return lfs_fail_nomem(err);
+        if (lfs_path_kind(c->root, from) != LFS_PATH_NONE)
+            LFS_TRY(lfs_move_new(c->root, from, to, c->sync, err));
+    }
+    lfs_remove_empty(c->root, dir, "tree");
+    return 0;
+}
+
 static errint_t make(struct lfs_change *c, const char *name, const struct lfs_branch *parent,
                      const struct lfs_version *from, struct lfs_error *err) {
     const struct lfs_record record = {{"create", name}};
@@ -127,10 +147,15 @@ static errint_t make(struct lfs_change *c, const char *name, const struct lfs_br
     errint_t result = stage(c, name, parent, from, err);
     if (result == 0)
         result = lfs_change_record(c, &record, err);
+    bool recorded = result == 0;
     if (result == 0)
         result = lfs_finish_create(c, &record, err);
     if (result == -EEXIST)
         lfs_fail(err, LFS_E_EXISTS, "another program made the branch %s at the same time", name);
+    if (result < 0 && recorded && take_back(c, name, &why) < 0) {
+        lfs_log(LFS_LOG_ERROR, "making the branch %s stopped half-way, and is finished later: %s", name, why.message);
+        return result;
+    }
     if (lfs_change_forget(c, &why) < 0 && result == 0)
         lfs_log(LFS_LOG_WARNING, "%s", why.message); /* the next change clears it away */
     return result;
@@ -161,6 +186,7 @@ errint_t lfs_verb_make_branch(struct lfs_verb_context *context, struct lfs_error
     const struct lfs_command *command = context->command;
     const struct lfs_names names = {call->dataset, call->settings, call->cancel};
     uint64_t from = 0;
+    LFS_TRY(lfs_names_options(command, ".branch", err));
     if (command->n_words != 1)
         return lfs_fail(err, LFS_E_USAGE, "name the new branch");
     LFS_TRY(lfs_names_create(&names, command->words[0], call->branch, command->from, &from, err));
@@ -178,7 +204,14 @@ errint_t lfs_verb_make_branch(struct lfs_verb_context *context, struct lfs_error
 
 static errint_t check_alone(struct lfs_change *c, const struct lfs_branch *branch, struct lfs_error *err) {
     struct lfs_stander *list;
-    size_t n;
+    struct lfs_branch *branches;
+    size_t n, n_bad;
+    LFS_TRY(lfs_dataset_branches(c->dataset, c->arena, &branches, &n, &n_bad, err));
+    if (n_bad)
+        return lfs_fail(err, LFS_E_CORRUPT,
+                        "a file in " LFS_BRANCH_REFS " cannot be read, so nobody can say whether it stands on %s: the log "
+                        "tells which",
+                        branch->name);
     LFS_TRY(lfs_reach_standers(c->dataset, branch, c->arena, &list, &n, err));
     for (size_t i = 0; i < n; i++) {
         const struct lfs_stander *s = &list[i];

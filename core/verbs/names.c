@@ -36,6 +36,12 @@ errint_t lfs_names_check(const char *name, struct lfs_error *err) {
     }
 }
 
+errint_t lfs_names_options(const struct lfs_command *c, const char *file, struct lfs_error *err) {
+    if (c->dry_run || c->has_expect || c->message || c->n_properties || c->squash || c->has_mode || c->named_classes)
+        return lfs_fail(err, LFS_E_USAGE, "%s takes no other option than from=VERSION", file);
+    return 0;
+}
+
 char *lfs_names_dir(struct lfs_arena *arena, const char *name) { return lfs_sprintf(arena, "tree/%s", name); }
 
 char *lfs_names_ref(struct lfs_arena *arena, const char *name) {
@@ -124,7 +130,11 @@ static errint_t repair_one(struct lfs_change *c, const char *id, unsigned *repai
     if (result == 0) {
         LFS_TRY(parse(c, &text, &record, err));
         lfs_log(LFS_LOG_INFO, "repair: %s %s %s", record.words[0], record.words[1], record.words[2] ? record.words[2] : "");
-        LFS_TRY(finish(c, &record, err));
+        result = finish(c, &record, err);
+        if (result == -EEXIST) /* another program took the name: what was staged goes */
+            lfs_log(LFS_LOG_WARNING, "repair: %s", err ? err->message : record.words[1]);
+        else
+            LFS_TRY(result);
         ++*repaired;
     } else if (result != -ENOENT) {
         return result;
@@ -165,8 +175,12 @@ errint_t lfs_change_begin(const struct lfs_names *names, struct lfs_change *out,
 }
 
 errint_t lfs_names_repair(const struct lfs_names *names, unsigned *repaired, struct lfs_error *err) {
-    LFS_AUTO_CHANGE change;
     unsigned count = 0;
+    if (repaired)
+        *repaired = 0;
+    if (lfs_path_kind(lfs_dataset_root_fd(names->dataset), CHANGES_DIR) == LFS_PATH_NONE)
+        return 0; /* as nearly always: no lock is waited for */
+    LFS_AUTO_CHANGE change;
     errint_t result = begin(names, &change, &count, err);
     if (repaired)
         *repaired = count;

@@ -3,6 +3,7 @@
 #ifndef LFS_VERBS_NAMES_IMPL_H
 #define LFS_VERBS_NAMES_IMPL_H
 
+#include "verbs/command.h"
 #include "verbs/names.h"
 
 #define LFS_BRANCH_REFS "_refs/branches"
@@ -38,6 +39,9 @@ errint_t lfs_change_forget(struct lfs_change *change, struct lfs_error *err);
 errint_t lfs_finish_create(struct lfs_change *change, const struct lfs_record *record, struct lfs_error *err);
 errint_t lfs_finish_remove(struct lfs_change *change, const struct lfs_record *record, struct lfs_error *err);
 errint_t lfs_finish_rename(struct lfs_change *change, const struct lfs_record *record, struct lfs_error *err);
+
+/* Refuse options that mean nothing to .branch and .tag, rather than take no notice of them. */
+errint_t lfs_names_options(const struct lfs_command *command, const char *file, struct lfs_error *err);
 
 /* Lance's rules and the additional one of lance-format section 2.1. */
 errint_t lfs_names_check(const char *name, struct lfs_error *err);

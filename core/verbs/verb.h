@@ -18,6 +18,8 @@ struct lfs_verb_context {
 errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_cherry_pick(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_revert(struct lfs_verb_context *context, struct lfs_error *err);
+errint_t lfs_verb_make_branch(struct lfs_verb_context *context, struct lfs_error *err);
+errint_t lfs_verb_tag(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_undo(struct lfs_verb_context *context, struct lfs_error *err);
 
 /* A ref of a command: its branch, and its version (the tip where none is named), to be released. */
