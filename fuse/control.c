@@ -119,6 +119,7 @@ static errint_t run_command(struct job *job, const char *line) {
         .branch = job->node->branch ? running.branch : NULL,
         .line = line,
         .cancel = &job->work.cancel,
+        .progress = &running.progress,
     };
     job->commands++;
     lfs_answers_begin(m->control->answers, &running);

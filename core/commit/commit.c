@@ -8,6 +8,7 @@
 
 #include "commit/build.h"
 #include "store/file.h"
+#include "table/lock.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -104,6 +105,10 @@ errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_co
     uuid_t uuid;
     if (!arena)
         return lfs_fail_nomem(err);
+    /* until the version stands, nothing names what is placed for it: .gc must not look meanwhile */
+    LFS_AUTO_FD lock = lfs_dataset_lock(request->dataset, LFS_LOCK_SHARED, request->cancel, err);
+    if (lock < 0)
+        return lock;
     uuid_generate_random(uuid);
     uuid_unparse_lower(uuid, out->transaction);
     out->version = request->target_tip->number + 1;

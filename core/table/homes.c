@@ -65,6 +65,10 @@ struct walk {
     struct lfs_error *err;
 };
 
+static bool is_line_storage(const char *dir) {
+    return strncmp(dir, LINES_DIR, strlen(LINES_DIR)) == 0 && !strchr(dir + strlen(LINES_DIR), '/');
+}
+
 /* What a home is, by its place. */
 static void name_home(const struct lfs_homes *homes, struct lfs_home *home) {
     home->kind = strncmp(home->dir, "_lancefs/", 9) ? LFS_HOME_BRANCH : LFS_HOME_OTHER;
@@ -73,7 +77,7 @@ static void name_home(const struct lfs_homes *homes, struct lfs_home *home) {
             home->branch = &homes->lines.branches[i];
             home->line = *home->branch->uuid ? home->branch->uuid : NULL;
         }
-    if (strncmp(home->dir, LINES_DIR, strlen(LINES_DIR)) == 0 && !strchr(home->dir + strlen(LINES_DIR), '/')) {
+    if (is_line_storage(home->dir)) {
         home->kind = LFS_HOME_LINE;
         home->line = home->dir + strlen(LINES_DIR);
     }
@@ -110,7 +114,7 @@ static errint_t walk(struct walk *w, const char *dir, unsigned depth) {
     int here = stat_dir(w, dir, &st), has = here == 1 ? stat_dir(w, versions, &(struct stat){0}) : here;
     if (has < 0 || here <= 0)
         return has < 0 ? has : here;
-    if (has)
+    if (has || is_line_storage(dir)) /* that of a line which only was a target has deletion files alone */
         LFS_TRY(add_home(w, dir, &st));
     if (depth == 0)
         return 0;

@@ -175,6 +175,8 @@ static errint_t add_live(struct reading *r, const struct lfs_branch *branch, con
         }
         if (e->version > *newest)
             *newest = e->version;
+        if (branch && strcmp(branch->uuid, e->line) == 0)
+            continue; /* this very version: it is there, and whoever has merged it says so himself */
         char *key = lfs_sprintf(r->arena, "%s:%" PRIu64, e->line, e->version);
         if (!key || (!lfs_map_get(&r->live, key) && !lfs_map_put(&r->live, key, key)))
             return lfs_fail_nomem(r->err);

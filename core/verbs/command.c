@@ -95,13 +95,35 @@ static errint_t add_property(const char *key, const char *value, struct lfs_aren
     return 0;
 }
 
+/* "7d", "90m", "0": a number and its unit, in seconds. */
+static errint_t set_age(const char *value, struct lfs_command *c, struct lfs_error *err) {
+    static const struct {
+        char unit;
+        uint64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}, {0, 0}};
+    char digits[24];
+    size_t length = strspn(value, "0123456789"), i = 0;
+    while (units[i].unit && units[i].unit != value[length])
+        i++;
+    bool bare_zero = strcmp(value, "0") == 0;
+    if (length == 0 || length >= sizeof digits || (!bare_zero && (!units[i].unit || value[length + 1])))
+        return lfs_fail(err, LFS_E_USAGE, "older-than=%s: a number with its unit is wanted, as in 90s, 30m, 12h, 7d or 2w", value);
+    memcpy(digits, value, length);
+    digits[length] = 0;
+    LFS_TRY(lfs_command_number(digits, "older-than", &c->older_than, err));
+    c->has_older_than = true;
+    if (__builtin_mul_overflow(c->older_than, units[i].seconds, &c->older_than) || c->older_than > INT32_MAX)
+        return lfs_fail(err, LFS_E_USAGE, "older-than=%s is too long ago", value);
+    return 0;
+}
+
 static bool is_strategy(const char *key) {
     static const char *const keys[] = {"strategy", "rows", "columns", "schema", "config", "indexes", NULL};
     return pick(key, keys) >= 0;
 }
 
 static bool is_later(const char *key) {
-    static const char *const later[] = {"base", "only", "fieldids", "older-than", NULL};
+    static const char *const later[] = {"base", "only", "fieldids", NULL};
     return pick(key, later) >= 0;
 }
 
@@ -123,6 +145,8 @@ static errint_t set_option(const char *key, const char *value, struct lfs_arena 
         LFS_TRY(lfs_command_number(value, "from", &c->from, err));
         return c->from ? 0 : lfs_fail(err, LFS_E_NOT_FOUND, "from=0: versions begin with 1");
     }
+    if (strcmp(key, "older-than") == 0)
+        return set_age(value, c, err);
     if (strcmp(key, "message") == 0) {
         c->message = value;
         return 0;

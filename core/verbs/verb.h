@@ -21,6 +21,7 @@ errint_t lfs_verb_revert(struct lfs_verb_context *context, struct lfs_error *err
 errint_t lfs_verb_make_branch(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_tag(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_undo(struct lfs_verb_context *context, struct lfs_error *err);
+errint_t lfs_verb_gc(struct lfs_verb_context *context, struct lfs_error *err);
 
 /* A ref of a command: its branch, and its version (the tip where none is named), to be released. */
 struct lfs_state {

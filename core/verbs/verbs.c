@@ -65,11 +65,22 @@ static const struct verb verbs[] = {
      "#   echo 'good from=7 move' > .tag\n"
      "#\n"
      "# MNT/tags/NAME leads to the tagged version; rm deletes the tag.\n"},
+    {".gc", lfs_verb_gc,
+     "# .gc: [older-than=7d] [dry-run]\n"
+     "# removes files that no branch, tag or version that is still there needs: data, deletion, index and transaction files,\n"
+     "# half-made files, and what _lancefs/lines keeps for nobody any more. Versions themselves are not removed.\n"
+     "#\n"
+     "#   echo dry-run > .gc                       what would go; nothing is removed\n"
+     "#   echo older-than=7d > .gc                 what has been there for a week, at least (the default)\n"
+     "#   echo older-than=0s > .gc                 all of it: only when no other program writes to the data set\n"
+     "#\n"
+     "# Other data sets that reach into this one (shallow clones) are not looked at. Reading this file meanwhile shows\n"
+     "# how far it is.\n"},
 };
 
 const char *const lfs_branch_control_files[] = {".merge", ".cherry-pick", ".revert", ".undo",
                                                  ".branch", ".tag", NULL};
-const char *const lfs_root_control_files[] = {".merge", NULL};
+const char *const lfs_root_control_files[] = {".merge", ".gc", NULL};
 
 static const struct verb *find(const char *file) {
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)

@@ -19,7 +19,8 @@ function database(dir) {
 
 // Calls fn(table, { db, main }) with the table of `branch` in the data set at `dir`.
 export async function withTable({ lancedb }, dir, branch, fn) {
-  const { root, table, done } = database(path.resolve(dir));
+  // a URL or a path that begins with a dot is left as it is spelt: stock Lance compares such strings
+  const { root, table, done } = database(/^(file:|\.)/.test(dir) ? dir : path.resolve(dir));
   const opened = [];
   const keep = (x) => (opened.push(x), x);
   try {
