@@ -70,6 +70,14 @@ struct timespec lfs_branch_time(struct lfs_mount *m, const char *dir) {
     return st.st_mtim;
 }
 
+struct timespec lfs_node_time(struct lfs_mount *m, const struct lfs_node *branch) {
+    struct lfs_view_tip tip;
+    struct timespec time = {0};
+    if (branch->version && lfs_views_tip(m->views, branch->dir, &tip, NULL) == 0)
+        time = lfs_views_time(m->views, branch->dir, branch->version, tip.naming);
+    return time.tv_sec ? time : lfs_branch_time(m, branch->dir);
+}
+
 /* The newest of the branches below a directory of MNT/tree, and of the list of branches itself. */
 static errint_t tree_time(struct lfs_mount *m, const char *prefix, struct timespec *out) {
     struct lfs_tree *tree;
@@ -113,7 +121,16 @@ static errint_t branch_attributes(struct lfs_mount *m, const struct lfs_node *no
     errint_t result = *name ? stat_in_branch(m, dir, name, &stored) : -ENOENT;
     if (result < 0) /* data, _deletions, ... are there also where the storage has none yet */
         LFS_TRY(stat_in_branch(m, dir, "", &stored));
-    directory_attributes(&stored, lfs_branch_time(m, dir), st);
+    directory_attributes(&stored, lfs_node_time(m, node->branch), st);
+    return 0;
+}
+
+/* As old as the newest tag, or as what the tags lead to. */
+static errint_t tags_attributes(struct lfs_mount *m, struct stat *st) {
+    struct stat tags;
+    LFS_TRY(tree_attributes(m, "", st));
+    if (stat_directory(m, "_refs/tags", &tags) == 0 && is_later(tags.st_mtim, st->st_mtim))
+        set_time(st, tags.st_mtim);
     return 0;
 }
 
@@ -192,7 +209,10 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
     case LFS_NODE_ROOT:
     case LFS_NODE_TABLES: return tree_attributes(m, "", st);
     case LFS_NODE_TREE: return tree_attributes(m, node->text, st);
-    case LFS_NODE_TABLE: return link_attributes(m, node, st);
+    case LFS_NODE_TAGS: return tags_attributes(m, st);
+    case LFS_NODE_TABLE:
+    case LFS_NODE_TAG: return link_attributes(m, node, st);
+    case LFS_NODE_HISTORY:
     case LFS_NODE_BRANCH: return branch_attributes(m, node, "", st);
     case LFS_NODE_VERSIONS:
     case LFS_NODE_TRANSACTIONS: return branch_attributes(m, node, node->name, st);

@@ -128,6 +128,8 @@ static errint_t run_command(struct job *job, const char *line) {
         lfs_buf_clear(&text);
     lfs_answers_end(m->control->answers, &running, text.length ? (char *)text.data : "", text.length);
     answer(job->talk, text.length ? (char *)text.data : "", text.length);
+    if (strcmp(running.file, ".branch") == 0 || strcmp(running.file, ".tag") == 0)
+        lfs_tell_names(m);
     if (call.branch)
         tell_kernel(m, call.branch);
     else if (lfs_answer_target((char *)text.data, text.length, target, sizeof target))
@@ -408,9 +410,7 @@ struct lfs_control *lfs_control_new(struct lfs_mount *m) {
     return control;
 }
 
-errint_t lfs_control_submit(struct lfs_control *control, struct lfs_work *work) {
-    return lfs_workers_submit(control->workers, work);
-}
+struct lfs_workers *lfs_control_workers(struct lfs_control *control) { return control->workers; }
 
 bool lfs_control_stop(struct lfs_control *control, unsigned seconds) {
     bool stopped = lfs_workers_stop(control->workers, seconds);

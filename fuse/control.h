@@ -54,7 +54,5 @@ errint_t lfs_workers_submit(struct lfs_workers *workers, struct lfs_work *work);
 /* Refuse what waits and what comes, set `cancel` of what runs, wait for it at most `seconds`. True when nothing runs. */
 bool lfs_workers_stop(struct lfs_workers *workers, unsigned seconds);
 void lfs_workers_free(struct lfs_workers *workers);
-/* The same workers, for what is no command (control.c). */
-errint_t lfs_control_submit(struct lfs_control *control, struct lfs_work *work);
 
 #endif

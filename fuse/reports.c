@@ -90,7 +90,7 @@ void lfs_report_open(struct lfs_mount *m, fuse_req_t req, struct lfs_node *node,
     *r = (struct report){
         .work = {.run = run, .refuse = refuse, .destroy = destroy}, .m = m, .req = req, .h = h, .fi = *fi};
     fuse_req_interrupt_func(req, interrupted, &r->work.cancel);
-    errint_t result = lfs_control_submit(m->control, &r->work);
+    errint_t result = lfs_workers_submit(lfs_control_workers(m->control), &r->work);
     if (result < 0) {
         reply(r, result);
         free(r);

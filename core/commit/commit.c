@@ -85,6 +85,16 @@ static errint_t publish(struct attempt *a, struct lfs_error *err) {
     return result;
 }
 
+/* Since the plan was made the branch may have been renamed or deleted, or another may have its name. With the lock held. */
+static errint_t check_line(const struct attempt *a, struct lfs_error *err) {
+    const struct lfs_branch *target = a->request->target;
+    struct lfs_branch now;
+    LFS_TRY(lfs_dataset_branch(a->request->dataset, a->arena, target->name, &now, err));
+    if (strcmp(now.uuid, target->uuid))
+        return lfs_fail(err, LFS_E_STALE, "branch %s is another one than it was when the command began", target->name);
+    return 0;
+}
+
 static errint_t run(struct attempt *a, struct lfs_error *err) {
     const struct lfs_commit_request *r = a->request;
     const char *what = r->target->name;
@@ -113,7 +123,9 @@ errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_co
     uuid_unparse_lower(uuid, out->transaction);
     out->version = request->target_tip->number + 1;
     a.build = (struct lfs_build){request, &a.placer, arena, out->transaction, out->version};
-    errint_t result = run(&a, err);
+    errint_t result = check_line(&a, err);
+    if (result == 0)
+        result = run(&a, err);
     if (result < 0) {
         lfs_placer_undo(&a.placer);
         return result;

@@ -7,14 +7,12 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "store/file.h"
 #include "util/cleanup.h"
 
-enum { LOCK_POLL_MS = 5, DEPTH_MAX = 256 };
+enum { DEPTH_MAX = 256 };
 
 /* A path taken apart: its directory, opened, and its last component. */
 struct place {
@@ -188,31 +186,4 @@ void lfs_remove_empty(int dirfd, const char *path, const char *top) {
             return;
         *slash = 0;
     }
-}
-
-/* --- locking --- */
-
-/* flock(2) cannot be asked to give up when a flag is set, so it is tried again and again. */
-static int wait_for_lock(int fd, int how, const atomic_bool *cancel) {
-    const struct timespec pause = {0, LOCK_POLL_MS * 1000000L};
-    while (flock(fd, how | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return errno == EBADF || errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
-        if (cancel && atomic_load(cancel))
-            return -EINTR;
-        nanosleep(&pause, NULL);
-    }
-    return 0;
-}
-
-int lfs_lock_dir(int dirfd, bool exclusive, const atomic_bool *cancel, struct lfs_error *err) {
-    LFS_AUTO_FD fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* an open file, and so a lock, of its own */
-    if (fd < 0)
-        return lfs_fail_errno(err, errno, "cannot open the data set's directory");
-    int result = wait_for_lock(fd, exclusive ? LOCK_EX : LOCK_SH, cancel);
-    if (result == -EINTR)
-        return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was changed");
-    if (result < 0)
-        return lfs_fail_errno(err, -result, "cannot lock the data set's directory");
-    return LFS_STEAL_FD(fd);
 }

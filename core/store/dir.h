@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names on the disk: moved, removed, locked. Paths are as in store/file.h, and stay beneath `dirfd` like those. */
+/* Names on the disk: moved and removed. Paths are as in store/file.h, and stay beneath `dirfd` like those. */
 #ifndef LFS_STORE_DIR_H
 #define LFS_STORE_DIR_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "util/error.h"
@@ -29,12 +28,5 @@ errint_t lfs_remove(int dirfd, const char *path, bool sync, struct lfs_error *er
 errint_t lfs_remove_tree(int dirfd, const char *path, struct lfs_error *err);
 /* Remove the directory `path` and those above it, up to but without `top`, as long as they are empty. */
 void lfs_remove_empty(int dirfd, const char *path, const char *top);
-
-/*
- * Lock a directory against other lancefs processes and threads: shared (commits) or exclusive (changes of names). The
- * lock lasts until the returned descriptor is closed, or its process ends. -EINTR when `cancel` (may be NULL) becomes
- * true while waiting. A file system without locks gives a descriptor all the same.
- */
-int lfs_lock_dir(int dirfd, bool exclusive, const atomic_bool *cancel, struct lfs_error *err);
 
 #endif

@@ -39,6 +39,7 @@ static errint_t read_ref(struct lfs_dataset *ds, struct lfs_arena *arena, const 
         .parent_uuid = ref.n_forks > 1 ? ref.forks[ref.n_forks - 2].uuid : "main",
         .parent_name = ref.parent_branch ? ref.parent_branch : "main",
         .parent_version = ref.parent_version,
+        .parent_manifest_size = ref.manifest_size,
         .forks = ref.forks,
         .n_forks = ref.n_forks,
         .ref_mtime = st.st_mtim,

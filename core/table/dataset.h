@@ -42,7 +42,7 @@ struct lfs_branch {
     const char *uuid; /* names the line: "main", or the branch's own uuid (32 hex digits); "" when the ref has none */
     const char *parent_uuid; /* "main" or the parent line's uuid; NULL for main */
     const char *parent_name; /* NULL for main */
-    uint64_t parent_version;
+    uint64_t parent_version, parent_manifest_size; /* as the ref says */
     const struct lfs_fork *forks; /* from main down to this branch */
     size_t n_forks;
     struct timespec ref_mtime; /* of the ref file; of the root directory for main */

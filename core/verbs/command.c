@@ -123,7 +123,7 @@ static bool is_strategy(const char *key) {
 }
 
 static bool is_later(const char *key) {
-    static const char *const later[] = {"base", "only", "fieldids", "from", NULL};
+    static const char *const later[] = {"base", "only", "fieldids", NULL};
     return pick(key, later) >= 0;
 }
 
@@ -140,6 +140,10 @@ static errint_t set_option(const char *key, const char *value, struct lfs_arena 
     if (strcmp(key, "steps") == 0) {
         LFS_TRY(lfs_command_number(value, "steps", &c->steps, err));
         return c->steps ? 0 : lfs_fail(err, LFS_E_USAGE, "steps=0 undoes nothing");
+    }
+    if (strcmp(key, "from") == 0) {
+        LFS_TRY(lfs_command_number(value, "from", &c->from, err));
+        return c->from ? 0 : lfs_fail(err, LFS_E_NOT_FOUND, "from=0: versions begin with 1");
     }
     if (strcmp(key, "older-than") == 0)
         return set_age(value, c, err);

@@ -23,6 +23,7 @@ struct lfs_command {
     enum lfs_ff ff;
     bool dry_run, squash;
     uint64_t steps; /* 1 when not given */
+    uint64_t from;  /* a version of this branch; 0 when not given: its tip */
     bool has_older_than;
     uint64_t older_than; /* seconds */
     bool has_expect;

@@ -10,6 +10,7 @@
 #include "table/lock.h"
 #include "util/cleanup.h"
 #include "verbs/fsck_impl.h"
+#include "verbs/names.h"
 #include "verbs/sweep.h"
 
 enum { STAGED_SECONDS = 86400 }; /* a half-made file of another program is left alone for so long */
@@ -155,10 +156,19 @@ static errint_t count_orphans(struct lfs_fsck *f) {
 
 /* --- everything --- */
 
+/* Finish, or take back, what a stop in the middle of a change of names left; what cannot be is found again below. */
+static void repair_names(struct lfs_fsck *f) {
+    static const struct lfs_verb_settings settings = {.sync = true};
+    struct lfs_names names = {f->ds, &settings, f->options->cancel};
+    struct lfs_error why;
+    unsigned n = 0;
+    if (lfs_names_repair(&names, &n, &why) < 0)
+        lfs_fsck_error(f, "a change of branch names that stopped half-way cannot be finished: %s", why.message);
+    if (n)
+        lfs_fsck_corrected(f, "%u changes of branch names that had stopped half-way were finished or taken back", n);
+}
+
 static errint_t check(struct lfs_fsck *f) {
-    lfs_map_init(&f->files, f->arena);
-    lfs_map_init(&f->said, f->arena);
-    lfs_map_init(&f->moved, f->arena);
     lfs_progress_stage(f->options->progress, "checking versions", 0);
     LFS_TRY(lfs_homes_find(f->ds, f->arena, &f->homes, f->err));
     LFS_TRY(lfs_fsck_refs(f));
@@ -185,6 +195,11 @@ errint_t lfs_fsck_run(struct lfs_dataset *ds, const struct lfs_fsck_options *opt
     *result = (struct lfs_fsck_result){0};
     if (!arena)
         return lfs_fail_nomem(err);
+    lfs_map_init(&f.files, arena);
+    lfs_map_init(&f.said, arena);
+    lfs_map_init(&f.moved, arena);
+    if (options->repair)
+        repair_names(&f);
     LFS_AUTO_FD lock = lfs_dataset_lock(ds, options->repair ? LFS_LOCK_ALONE : LFS_LOCK_SHARED, options->cancel, err);
     if (lock < 0)
         return lock;

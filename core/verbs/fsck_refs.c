@@ -97,7 +97,7 @@ static errint_t check_records(struct lfs_fsck *f) {
     for (size_t i = 0; i < n; i++)
         lfs_fsck_error(
             f,
-            "_lancefs/names/%s: a change of branch names stopped half-way; the next one finishes it, or takes it back",
+            "_lancefs/names/%s: a change of branch names stopped half-way; fsck.lancefs -y, or the next one, finishes it or takes it back",
             entries[i].name);
     return 0;
 }

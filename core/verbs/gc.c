@@ -8,6 +8,7 @@
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "verbs/answer.h"
+#include "verbs/names.h"
 #include "verbs/sweep.h"
 #include "verbs/verb.h"
 
@@ -24,6 +25,23 @@ static errint_t warm_up(struct lfs_verb_context *context, const struct lfs_reach
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     LFS_CLEANUP(free_reach) struct lfs_reach reach = {0};
     return arena ? lfs_reach_read(context->call->dataset, options, arena, &reach, err) : lfs_fail_nomem(err);
+}
+
+/* While a branch has moved and base paths still say its old name, what they name cannot be told from what nobody does. */
+static errint_t settle_names(struct lfs_verb_context *context, struct lfs_error *err) {
+    struct lfs_names names = {context->call->dataset, context->call->settings, context->call->cancel};
+    return context->command->dry_run ? 0 : lfs_names_repair(&names, NULL, err);
+}
+
+static errint_t check_names(struct lfs_verb_context *context, struct lfs_error *err) {
+    struct lfs_entry *entries;
+    size_t n;
+    LFS_TRY(lfs_list_dir(context->call->dataset, "_lancefs/names", context->arena, &entries, &n, err));
+    return n == 0 ? 0
+                  : lfs_fail(err, LFS_E_BUSY,
+                             "a change of branch names has stopped half-way (_lancefs/names/%s): "
+                             "fsck.lancefs -y finishes it; nothing was removed",
+                             entries[0].name);
 }
 
 static void answer_count(struct lfs_buf *out, const char *key, const struct lfs_swept *s) {
@@ -63,11 +81,13 @@ errint_t lfs_verb_gc(struct lfs_verb_context *context, struct lfs_error *err) {
                               .remove = !c->dry_run,
                               .progress = call->progress,
                               .cancel = call->cancel};
+    LFS_TRY(settle_names(context, err));
     LFS_TRY(warm_up(context, &options, err));
     LFS_AUTO_FD lock = lfs_dataset_lock(call->dataset, LFS_LOCK_ALONE, call->cancel, err);
     if (lock < 0)
         return lock;
     LFS_TRY(lfs_reach_read(call->dataset, &options, context->arena, &reach, err));
+    LFS_TRY(check_names(context, err));
     if (reach.homes.n_bad_refs)
         return lfs_fail(
             err, LFS_E_CORRUPT,

@@ -57,6 +57,22 @@ static const struct verb verbs[] = {
      "#   echo 'all mode=copy' > .rehome           by copies, which share their blocks where the file system can\n"
      "#\n"
      "# Options: mode=link|copy  expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"},
+    {".branch", lfs_verb_make_branch,
+     "# .branch: NAME [from=VERSION]\n"
+     "# write a name here to make a new branch from this one, as it is now or as it was at VERSION\n"
+     "#\n"
+     "#   echo exp/colours > .branch               a / in a name is a directory level of tree/\n"
+     "#   echo 'retry from=7' > .branch\n"
+     "#\n"
+     "# mkdir MNT/tree/NAME makes one from main's tip; mv renames and rmdir deletes a branch.\n"},
+    {".tag", lfs_verb_tag,
+     "# .tag: NAME [from=VERSION] [move]\n"
+     "# write a name here to tag this branch's newest version, or VERSION; move: a tag of that name is moved\n"
+     "#\n"
+     "#   echo v1 > .tag\n"
+     "#   echo 'good from=7 move' > .tag\n"
+     "#\n"
+     "# MNT/tags/NAME leads to the tagged version; rm deletes the tag.\n"},
     {".gc", lfs_verb_gc,
      "# .gc: [older-than=7d] [dry-run]\n"
      "# removes files that no branch, tag or version that is still there needs: data, deletion, index and transaction files,\n"
@@ -70,7 +86,8 @@ static const struct verb verbs[] = {
      "# how far it is.\n"},
 };
 
-const char *const lfs_branch_control_files[] = {".merge", ".cherry-pick", ".revert", ".undo", ".rehome", NULL};
+const char *const lfs_branch_control_files[] = {".merge",  ".cherry-pick", ".revert", ".undo",
+                                                ".rehome", ".branch",      ".tag",    NULL};
 const char *const lfs_root_control_files[] = {".merge", ".gc", NULL};
 
 static const struct verb *find(const char *file) {
@@ -93,6 +110,8 @@ static errint_t run(const struct verb *verb, struct lfs_verb_context *context, s
     if (strlen(call->line) > LFS_COMMAND_BYTES_MAX)
         return lfs_fail(err, LFS_E_USAGE, "a command can have %u bytes at most", LFS_COMMAND_BYTES_MAX);
     LFS_TRY(lfs_command_parse(call->line, context->arena, &command, err));
+    if (command.from && verb->run != lfs_verb_make_branch && verb->run != lfs_verb_tag)
+        return lfs_fail(err, LFS_E_USAGE, "from= means nothing to %s", verb->file);
     LFS_TRY(lfs_lines_read(call->dataset, context->arena, &context->lines, err));
     context->command = &command;
     return verb->run(context, err);

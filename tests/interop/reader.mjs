@@ -108,6 +108,16 @@ const OPS = {
   },
   fork: async (t, { name, from, version }) => (await (await t.branches()).create(name, from, version)).close(),
   drop: async (t, { name }) => (await t.branches()).delete(name),
+  tag: async (t, { name, version }) => (await t.tags()).create(name, version),
+  untag: async (t, { name }) => (await t.tags()).delete(name),
+  // { name: version }
+  tags: async (t) =>
+    Object.fromEntries(Object.entries(await (await t.tags()).list()).map(([name, tag]) => [name, Number(tag.version)])),
+  // { name: [parent, version] }
+  forks: async (t) =>
+    Object.fromEntries(
+      Object.entries(await (await t.branches()).list()).map(([name, b]) => [name, [b.parentBranch ?? "main", Number(b.parentVersion)]]),
+    ),
   branches: async (t) => Object.keys(await (await t.branches()).list()).sort(),
   count: (t, { where }) => t.countRows(where),
   version: (t) => t.version(),
@@ -118,7 +128,7 @@ export async function operate(engine, dir, branch, op, args = {}) {
   if (!OPS[op]) throw new Error(`no operation ${op}`);
   return withTable(engine, dir, branch, async (t) => {
     const out = await OPS[op](t, args, engine);
-    return { version: await t.version(), value: ["branches", "count", "version", "search"].includes(op) ? out : undefined };
+    return { version: await t.version(), value: ["branches", "forks", "tags", "count", "version", "search"].includes(op) ? out : undefined };
   });
 }
 

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
+import { load } from "../interop/manifest.mjs";
 import { filesOf } from "../harness/keep.mjs";
 import { must, run } from "../harness/proc.mjs";
 import { rows } from "../harness/rows.mjs";
@@ -48,9 +49,11 @@ onEach("bytes that only a branch holds: its own files, until a merge takes them 
   assert.equal(Number((await table(g)).feature[5]), own, "nobody else names what lies in its directory");
   await merges(g, "main", "feature");
   const after = Number((await table(g)).feature[5]),
-    grafted = [...filesOf(path.join(g.ds, "_lancefs/lines")).entries()]
-      .filter(([p]) => p.includes("/data/"))
-      .reduce((n, [, f]) => n + f.size, 0);
+    taken = load(g.ds).fragments.flatMap((f) => [
+      ...f.files.filter((x) => x.base !== undefined).map((x) => path.join("data", x.path)),
+      ...(f.deletion?.base === undefined ? [] : [path.join("_deletions", f.deletion.path)]),
+    ]),
+    grafted = taken.reduce((n, p) => n + fs.statSync(path.join(g.storage("feature"), p)).size, 0);
   assert.ok(grafted > 0);
   assert.equal(after, own - grafted, "what main grafted is held by both");
   await g.m.unmount();

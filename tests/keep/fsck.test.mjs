@@ -30,7 +30,9 @@ function dataSets(dir) {
   return fs.readdirSync(dir, { withFileTypes: true }).flatMap((e) => {
     if (!e.isDirectory()) return [];
     const p = path.join(dir, e.name);
-    return e.name.endsWith(".lance") ? [p] : dataSets(p);
+    if (!e.name.endsWith(".lance")) return dataSets(p);
+    // stock takes a folder called tree/x for the branch x, and leaves stray folders for names with a percent in them
+    return fs.existsSync(path.join(p, "_versions")) && !dir.includes("/tree/") ? [p] : [];
   });
 }
 
