@@ -163,7 +163,7 @@ static errint_t make(struct lfs_change *c, const char *name, const struct lfs_br
 
 errint_t lfs_names_create(const struct lfs_names *names, const char *name, const char *parent, uint64_t version,
                           uint64_t *from, struct lfs_error *err) {
-    LFS_AUTO_CHANGE c;
+    LFS_AUTO_CHANGE c = {.lock = -1};
     struct lfs_branch branch;
     struct lfs_version *state;
     enum lfs_naming naming;
@@ -288,7 +288,7 @@ errint_t lfs_finish_remove(struct lfs_change *c, const struct lfs_record *record
 }
 
 errint_t lfs_names_remove(const struct lfs_names *names, const char *name, struct lfs_error *err) {
-    LFS_AUTO_CHANGE c;
+    LFS_AUTO_CHANGE c = {.lock = -1};
     struct lfs_branch branch;
     if (strcmp(name, "main") == 0)
         return lfs_fail(err, LFS_E_DENIED, "main cannot be deleted");

@@ -149,6 +149,7 @@ static errint_t repair(struct lfs_change *c, unsigned *repaired, struct lfs_erro
     for (size_t i = 0; i < n; i++)
         if (entries[i].may_be_dir)
             LFS_TRY(repair_one(c, entries[i].name, repaired, err));
+    lfs_remove_empty(c->root, CHANGES_DIR, "_lancefs");
     return 0;
 }
 
@@ -180,7 +181,7 @@ errint_t lfs_names_repair(const struct lfs_names *names, unsigned *repaired, str
         *repaired = 0;
     if (lfs_path_kind(lfs_dataset_root_fd(names->dataset), CHANGES_DIR) == LFS_PATH_NONE)
         return 0; /* as nearly always: no lock is waited for */
-    LFS_AUTO_CHANGE change;
+    LFS_AUTO_CHANGE change = {.lock = -1};
     errint_t result = begin(names, &change, &count, err);
     if (repaired)
         *repaired = count;

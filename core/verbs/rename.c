@@ -196,7 +196,7 @@ errint_t lfs_finish_rename(struct lfs_change *c, const struct lfs_record *record
 }
 
 errint_t lfs_names_rename(const struct lfs_names *names, const char *from, const char *to, struct lfs_error *err) {
-    LFS_AUTO_CHANGE c;
+    LFS_AUTO_CHANGE c = {.lock = -1};
     struct rename r;
     struct lfs_error why;
     const struct lfs_record record = {{"rename", from, to}};
