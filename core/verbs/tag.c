@@ -71,8 +71,8 @@ errint_t lfs_names_tag(const struct lfs_names *names, const char *tag, const cha
     if (found < 0 && found != -ENOENT)
         return found;
     if (found == 0 && !move)
-        return lfs_fail(err, LFS_E_EXISTS, "there is a tag %s already, for %s@%" PRIu64 ": move it with the word move", tag,
-                        old.branch, old.version);
+        return lfs_fail(err, LFS_E_EXISTS, "there is a tag %s already, for %s@%" PRIu64 ": move it with the word move",
+                        tag, old.branch, old.version);
     LFS_TRY(look_at_version(&c, branch, &version, &ref.manifest_size, err));
     ref.version = version;
     ref.updated_at = now_text(c.arena);
