@@ -101,7 +101,7 @@ function stops(made) {
 }
 
 for (const [name, verb] of Object.entries(VERBS))
-  test(`a stop before each call that changes the file system: ${name}`, { timeout: 600_000 }, async (t) => {
+  test(`a stop before each call that changes the file system: ${name}`, { timeout: 1_200_000 }, async (t) => {
     const w = workspace(t),
       g = await generate(w, "chain", "lance12"),
       moments = { before: 0, after: 0 };

@@ -106,8 +106,8 @@ test("names, versions and targets that are off: nothing is made", async (t) => {
     await fails(g, ".tag", "main", line, "EINVAL");
   for (const line of ["x from=99", "x from=0", "x from=99 move"]) await fails(g, ".tag", "main", line, "ENOENT");
   await refused(g, "ENOENT", "ln -s ../tree/main/.versions/99 tags/x");
-  await refused(g, "ENOENT", "ln -s ../tree/none/.versions/1 tags/x");
-  for (const target of ["x", "/etc/passwd", "../tree", "../tree/main/.versions/", "../tree/main/.versions/x", "../tree/main/.versions/01"])
+  for (const target of ["../tree/none/.versions/1", "../tree/main/.versions/"]) await refused(g, "ENOENT", 'ln -s "$1" tags/x', [target]);
+  for (const target of ["x", "/etc/passwd", "../tree", "../tree/main/.versions/x", "../tree/main/.versions/01"])
     await refused(g, "EINVAL", 'ln -s "$1" tags/x', [target]);
   await refused(g, "EINVAL", "ln -s ../tree/main 'tags/a b'");
   await refused(g, ["EPERM", "EROFS"], "ln -s main tree/x");
