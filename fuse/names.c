@@ -19,20 +19,22 @@ struct job {
     struct lfs_mount *m;
     fuse_req_t req;
     errint_t (*act)(struct job *job, struct lfs_error *err);
-    struct lfs_arena *arena;       /* owns the strings */
+    struct lfs_arena *arena; /* owns the strings */
     struct lfs_names names;
-    struct lfs_node *parent;       /* held */
-    const char *entry;             /* the name in it */
-    const char *name, *to;         /* of branches or tags */
-    uint64_t version;              /* SYMLINK */
-    const char *what;              /* "mkdir tree/x", for the log */
-    bool replies_entry;            /* mkdir, symlink */
+    struct lfs_node *parent; /* held */
+    const char *entry;       /* the name in it */
+    const char *name, *to;   /* of branches or tags */
+    uint64_t version;        /* SYMLINK */
+    const char *what;        /* "mkdir tree/x", for the log */
+    bool replies_entry;      /* mkdir, symlink */
 };
 
 static errint_t make_branch(struct job *j, struct lfs_error *err) {
     return lfs_names_create(&j->names, j->name, "main", 0, NULL, err);
 }
-static errint_t remove_branch(struct job *j, struct lfs_error *err) { return lfs_names_remove(&j->names, j->name, err); }
+static errint_t remove_branch(struct job *j, struct lfs_error *err) {
+    return lfs_names_remove(&j->names, j->name, err);
+}
 static errint_t rename_branch(struct job *j, struct lfs_error *err) {
     return lfs_names_rename(&j->names, j->name, j->to, err);
 }
@@ -141,9 +143,9 @@ static void refuse(struct job *j, int error) {
 
 /* The path below tree/ of an entry of a directory; NULL where no branch can be. */
 static char *path_in_tree(const struct job *j, const struct lfs_node *parent, const char *entry) {
-    const char *prefix = parent->kind == LFS_NODE_TREE                          ? parent->text
+    const char *prefix = parent->kind == LFS_NODE_TREE                         ? parent->text
                          : parent->kind == LFS_NODE_BRANCH && !parent->version ? parent->shown
-                                                                                : NULL;
+                                                                               : NULL;
     return prefix ? lfs_sprintf(j->arena, "%s%s%s", prefix, *prefix ? "/" : "", entry) : NULL;
 }
 

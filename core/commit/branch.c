@@ -25,11 +25,13 @@ static errint_t check_inheritable(const struct lfs_branch_request *r, struct lfs
     const LanceManifest *m = r->from->manifest.message;
     LFS_TRY(lfs_manifest_check_features(m, true, r->parent->name, err));
     if (strcmp(r->parent->name, "main") && r->parent->n_forks == 0)
-        return lfs_fail(err, LFS_E_UNSUPPORTED,
-                        "branch %s has no identifier (it was made by an old Lance): a branch of it would not protect it",
-                        r->parent->name);
+        return lfs_fail(
+            err, LFS_E_UNSUPPORTED,
+            "branch %s has no identifier (it was made by an old Lance): a branch of it would not protect it",
+            r->parent->name);
     if (r->parent->n_forks + 1 > LFS_BRANCH_DEPTH_MAX)
-        return lfs_fail(err, LFS_E_TOO_BIG, "branch %s is %zu forks away from main", r->parent->name, r->parent->n_forks);
+        return lfs_fail(err, LFS_E_TOO_BIG, "branch %s is %zu forks away from main", r->parent->name,
+                        r->parent->n_forks);
     for (size_t i = 0; i < m->n_fragments; i++) {
         const LanceFragment *f = m->fragments[i];
         if (f->row_id_sequence_case == LANCE__TABLE__DATA_FRAGMENT__ROW_ID_SEQUENCE_EXTERNAL_ROW_IDS ||

@@ -19,7 +19,9 @@ char *lfs_renamed_branch(const struct lfs_renaming *r, const char *name, struct 
     return out;
 }
 
-static bool is_url(const char *text) { return strncmp(text, "file:", 5) == 0 || strncmp(text, "file-object-store:", 18) == 0; }
+static bool is_url(const char *text) {
+    return strncmp(text, "file:", 5) == 0 || strncmp(text, "file-object-store:", 18) == 0;
+}
 
 /* Is what stands before the branch another data set that is there? A root that is gone is this one, moved. */
 static bool is_elsewhere(struct lfs_dataset *ds, const char *root, bool url, struct lfs_arena *arena) {
@@ -52,8 +54,8 @@ static char *encode_name(struct lfs_arena *arena, const char *name) {
     return out;
 }
 
-errint_t lfs_renamed_base(struct lfs_dataset *ds, const struct lfs_renaming *r, const char *text, struct lfs_arena *arena,
-                          char **out, struct lfs_error *err) {
+errint_t lfs_renamed_base(struct lfs_dataset *ds, const struct lfs_renaming *r, const char *text,
+                          struct lfs_arena *arena, char **out, struct lfs_error *err) {
     const char **places;
     size_t n;
     bool old = false, new = false, failed = false, url = is_url(text);
@@ -83,7 +85,8 @@ errint_t lfs_renamed_base(struct lfs_dataset *ds, const struct lfs_renaming *r, 
     }
     if (new) /* it tells the new name already */
         return 0;
-    return lfs_fail(err, LFS_E_UNSUPPORTED,
-                    "the base path %s leads into %s, but in a way that cannot be rewritten: rename it with another tool",
-                    text, r->from);
+    return lfs_fail(
+        err, LFS_E_UNSUPPORTED,
+        "the base path %s leads into %s, but in a way that cannot be rewritten: rename it with another tool", text,
+        r->from);
 }

@@ -18,7 +18,7 @@ char *lfs_renamed_branch(const struct lfs_renaming *r, const char *name, struct 
  * that does not. Before and after the directory itself has moved. LFS_E_UNSUPPORTED for one that leads there in a way that
  * its text does not tell.
  */
-errint_t lfs_renamed_base(struct lfs_dataset *ds, const struct lfs_renaming *r, const char *text, struct lfs_arena *arena,
-                          char **out, struct lfs_error *err);
+errint_t lfs_renamed_base(struct lfs_dataset *ds, const struct lfs_renaming *r, const char *text,
+                          struct lfs_arena *arena, char **out, struct lfs_error *err);
 
 #endif

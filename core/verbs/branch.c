@@ -17,9 +17,9 @@
 #include "verbs/names_impl.h"
 #include "verbs/verb.h"
 
-#define NEW "new"      /* in a change's directory: the first version of a branch to be */
-#define NEW_REF "ref"  /* ... and its ref file */
-#define OLD "old"      /* what is thrown away */
+#define NEW "new"     /* in a change's directory: the first version of a branch to be */
+#define NEW_REF "ref" /* ... and its ref file */
+#define OLD "old"     /* what is thrown away */
 
 /* --- make --- */
 
@@ -163,7 +163,7 @@ static errint_t make(struct lfs_change *c, const char *name, const struct lfs_br
 
 errint_t lfs_names_create(const struct lfs_names *names, const char *name, const char *parent, uint64_t version,
                           uint64_t *from, struct lfs_error *err) {
-    LFS_AUTO_CHANGE c;
+    LFS_AUTO_CHANGE c = {.lock = -1};
     struct lfs_branch branch;
     struct lfs_version *state;
     enum lfs_naming naming;
@@ -209,21 +209,23 @@ static errint_t check_alone(struct lfs_change *c, const struct lfs_branch *branc
     LFS_TRY(lfs_dataset_branches(c->dataset, c->arena, &branches, &n, &n_bad, err));
     if (n_bad)
         return lfs_fail(err, LFS_E_CORRUPT,
-                        "a file in " LFS_BRANCH_REFS " cannot be read, so nobody can say whether it stands on %s: the log "
+                        "a file in " LFS_BRANCH_REFS
+                        " cannot be read, so nobody can say whether it stands on %s: the log "
                         "tells which",
                         branch->name);
     LFS_TRY(lfs_reach_standers(c->dataset, branch, c->arena, &list, &n, err));
     for (size_t i = 0; i < n; i++) {
         const struct lfs_stander *s = &list[i];
         if (s->kind == LFS_STANDS_BRANCH)
-            return lfs_fail(err, LFS_E_BUSY, "branch %s was made from version %" PRIu64 " of %s: delete it first", s->name,
-                            s->version, branch->name);
+            return lfs_fail(err, LFS_E_BUSY, "branch %s was made from version %" PRIu64 " of %s: delete it first",
+                            s->name, s->version, branch->name);
         if (s->kind == LFS_STANDS_TAG)
             return lfs_fail(err, LFS_E_BUSY, "the tag %s names version %" PRIu64 " of %s: delete it first", s->name,
                             s->version, branch->name);
         if (s->home_kind == LFS_HOME_BRANCH)
-            return lfs_fail(err, LFS_E_BUSY, "%" PRIu64 " versions in %s use files of %s: echo all > .rehome there makes "
-                                             "them its own",
+            return lfs_fail(err, LFS_E_BUSY,
+                            "%" PRIu64 " versions in %s use files of %s: echo all > .rehome there makes "
+                            "them its own",
                             s->n_manifests, *s->name ? s->name : "main", branch->name);
     }
     return 0;
@@ -288,7 +290,7 @@ errint_t lfs_finish_remove(struct lfs_change *c, const struct lfs_record *record
 }
 
 errint_t lfs_names_remove(const struct lfs_names *names, const char *name, struct lfs_error *err) {
-    LFS_AUTO_CHANGE c;
+    LFS_AUTO_CHANGE c = {.lock = -1};
     struct lfs_branch branch;
     if (strcmp(name, "main") == 0)
         return lfs_fail(err, LFS_E_DENIED, "main cannot be deleted");
@@ -301,7 +303,8 @@ errint_t lfs_names_remove(const struct lfs_names *names, const char *name, struc
     LFS_TRY(ref ? lfs_change_record(&c, &record, err) : lfs_fail_nomem(err));
     LFS_TRY(lfs_remove(c.root, ref, c.sync, err));
     struct lfs_error why;
-    if (throw_away(&c, name, &why) < 0 || lfs_change_forget(&c, &why) < 0) /* the branch is gone; files wait for the next try */
+    if (throw_away(&c, name, &why) < 0 ||
+        lfs_change_forget(&c, &why) < 0) /* the branch is gone; files wait for the next try */
         lfs_log(LFS_LOG_WARNING, "files of the deleted branch %s are left: %s", name, why.message);
     else
         lfs_log(LFS_LOG_INFO, "branch %s deleted", name);

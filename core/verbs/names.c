@@ -26,10 +26,11 @@ errint_t lfs_names_check(const char *name, struct lfs_error *err) {
         size_t length = strcspn(part, "/");
         snprintf(segment, sizeof segment, "%.*s", (int)length, part);
         if (lfs_is_layout_name(segment))
-            return lfs_fail(err, LFS_E_USAGE,
-                            "branch name '%s' has the part '%s', which has a meaning in a data set's directory: deleting "
-                            "such a branch with other tools would delete another's files",
-                            name, segment);
+            return lfs_fail(
+                err, LFS_E_USAGE,
+                "branch name '%s' has the part '%s', which has a meaning in a data set's directory: deleting "
+                "such a branch with other tools would delete another's files",
+                name, segment);
         if (!part[length])
             return 0;
         part += length + 1;
@@ -129,7 +130,8 @@ static errint_t repair_one(struct lfs_change *c, const char *id, unsigned *repai
     errint_t result = lfs_read_file(c->root, path, RECORD_BYTES_MAX, &text, NULL, err);
     if (result == 0) {
         LFS_TRY(parse(c, &text, &record, err));
-        lfs_log(LFS_LOG_INFO, "repair: %s %s %s", record.words[0], record.words[1], record.words[2] ? record.words[2] : "");
+        lfs_log(LFS_LOG_INFO, "repair: %s %s %s", record.words[0], record.words[1],
+                record.words[2] ? record.words[2] : "");
         result = finish(c, &record, err);
         if (result == -EEXIST) /* another program took the name: what was staged goes */
             lfs_log(LFS_LOG_WARNING, "repair: %s", err ? err->message : record.words[1]);
@@ -149,6 +151,7 @@ static errint_t repair(struct lfs_change *c, unsigned *repaired, struct lfs_erro
     for (size_t i = 0; i < n; i++)
         if (entries[i].may_be_dir)
             LFS_TRY(repair_one(c, entries[i].name, repaired, err));
+    lfs_remove_empty(c->root, CHANGES_DIR, "_lancefs");
     return 0;
 }
 
@@ -180,7 +183,7 @@ errint_t lfs_names_repair(const struct lfs_names *names, unsigned *repaired, str
         *repaired = 0;
     if (lfs_path_kind(lfs_dataset_root_fd(names->dataset), CHANGES_DIR) == LFS_PATH_NONE)
         return 0; /* as nearly always: no lock is waited for */
-    LFS_AUTO_CHANGE change;
+    LFS_AUTO_CHANGE change = {.lock = -1};
     errint_t result = begin(names, &change, &count, err);
     if (repaired)
         *repaired = count;

@@ -28,7 +28,8 @@ static errint_t init(struct rename *r, struct lfs_change *c, const char *from, c
 
 /* --- before --- */
 
-static errint_t check_names(const struct rename *r, const struct lfs_branch *branches, size_t n, struct lfs_error *err) {
+static errint_t check_names(const struct rename *r, const struct lfs_branch *branches, size_t n,
+                            struct lfs_error *err) {
     bool found = false, failed = false;
     for (size_t i = 1; i < n; i++) {
         char *name = lfs_renamed_branch(&r->names, branches[i].name, r->change->arena, &failed);
@@ -62,7 +63,8 @@ static errint_t check(struct rename *r, struct lfs_error *err) {
     LFS_TRY(lfs_dataset_branches(r->change->dataset, r->change->arena, &branches, &n, &n_bad, err));
     if (n_bad)
         return lfs_fail(err, LFS_E_CORRUPT,
-                        "a file in " LFS_BRANCH_REFS " cannot be read, so nobody can say what it has to do with %s: the "
+                        "a file in " LFS_BRANCH_REFS
+                        " cannot be read, so nobody can say what it has to do with %s: the "
                         "log tells which",
                         r->names.from);
     LFS_TRY(check_names(r, branches, n, err));
@@ -196,7 +198,7 @@ errint_t lfs_finish_rename(struct lfs_change *c, const struct lfs_record *record
 }
 
 errint_t lfs_names_rename(const struct lfs_names *names, const char *from, const char *to, struct lfs_error *err) {
-    LFS_AUTO_CHANGE c;
+    LFS_AUTO_CHANGE c = {.lock = -1};
     struct rename r;
     struct lfs_error why;
     const struct lfs_record record = {{"rename", from, to}};

@@ -62,7 +62,7 @@ static errint_t write_tag(struct lfs_change *c, const char *tag, const struct lf
 
 errint_t lfs_names_tag(const struct lfs_names *names, const char *tag, const char *branch, uint64_t version, bool move,
                        uint64_t *tagged, bool *moved, struct lfs_error *err) {
-    LFS_AUTO_CHANGE c;
+    LFS_AUTO_CHANGE c = {.lock = -1};
     struct lfs_tag old;
     struct lfs_tag_ref ref = {.branch = strcmp(branch, "main") ? branch : NULL};
     LFS_TRY(lfs_change_begin(names, &c, err));
@@ -71,8 +71,8 @@ errint_t lfs_names_tag(const struct lfs_names *names, const char *tag, const cha
     if (found < 0 && found != -ENOENT)
         return found;
     if (found == 0 && !move)
-        return lfs_fail(err, LFS_E_EXISTS, "there is a tag %s already, for %s@%" PRIu64 ": move it with the word move", tag,
-                        old.branch, old.version);
+        return lfs_fail(err, LFS_E_EXISTS, "there is a tag %s already, for %s@%" PRIu64 ": move it with the word move",
+                        tag, old.branch, old.version);
     LFS_TRY(look_at_version(&c, branch, &version, &ref.manifest_size, err));
     ref.version = version;
     ref.updated_at = now_text(c.arena);
@@ -94,7 +94,7 @@ errint_t lfs_names_tag(const struct lfs_names *names, const char *tag, const cha
 }
 
 errint_t lfs_names_untag(const struct lfs_names *names, const char *tag, struct lfs_error *err) {
-    LFS_AUTO_CHANGE c;
+    LFS_AUTO_CHANGE c = {.lock = -1};
     struct lfs_tag found;
     LFS_TRY(lfs_change_begin(names, &c, err));
     LFS_TRY(lfs_dataset_tag(c.dataset, c.arena, tag, &found, err));
@@ -105,7 +105,7 @@ errint_t lfs_names_untag(const struct lfs_names *names, const char *tag, struct 
 }
 
 errint_t lfs_names_rename_tag(const struct lfs_names *names, const char *from, const char *to, struct lfs_error *err) {
-    LFS_AUTO_CHANGE c;
+    LFS_AUTO_CHANGE c = {.lock = -1};
     struct lfs_tag found;
     LFS_TRY(lfs_change_begin(names, &c, err));
     LFS_TRY(lfs_tag_name_check(to, err));

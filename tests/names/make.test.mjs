@@ -275,7 +275,7 @@ test("C44 a directory that no ref names is in the way, and says so; others go on
   await refused(g, "EEXIST", "mkdir tree/left", [], /tree\/left holds versions that no branch names/);
   await checkTip(g, "other", MAIN);
   fs.rmSync(g.storage("other"), { recursive: true });
-  assert.equal(await works(g, "ls tree"), "feature\nmain\n", "a ref without a directory");
+  await works(g, "! ls tree/other 2>/dev/null"); /* a ref without a directory */
   await refused(g, "EEXIST", "mkdir tree/other", [], /there is a branch other already/);
   await works(g, "mkdir tree/third");
   await checkTip(g, "third", MAIN);
