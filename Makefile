@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   make                 build/lancefs (and build/liblancefs.a, all that is true without FUSE)
+#   make                 build/lancefs, build/fsck.lancefs (and build/liblancefs.a, all that is true without FUSE)
 #   make unit            build and run the unit tests
 #   make soak            5000 random histories against the model (LANCEFS_HISTORIES, LANCEFS_SEED say how many, from where)
 #   make layers          compile every layer of core/ with the headers of the lower ones alone
@@ -32,7 +32,10 @@ UNIT_OBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(UNIT_SRC),$(wildcard te
 UNIT_BIN   := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/%)
 LIB        := $(BUILD)/liblancefs.a
 
-all: $(BUILD)/lancefs
+all: $(BUILD)/lancefs $(BUILD)/fsck.lancefs
+
+$(BUILD)/fsck.lancefs: $(BUILD)/fsck/main.o $(LIB)
+	$(CC) $(SAN) -pthread -o $@ $< $(LIB) $(LDFLAGS) $(PKGLIBS)
 
 $(BUILD)/lancefs: $(FUSE_OBJ) $(LIB)
 	$(CC) $(SAN) -pthread -o $@ $(FUSE_OBJ) $(LIB) $(LDFLAGS) $(PKGLIBS)
@@ -80,4 +83,4 @@ clean:
 
 .PHONY: all unit soak layers clean
 .SECONDARY:
--include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(UNIT_BIN:=.d)
+-include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(BUILD)/fsck/main.d $(UNIT_OBJ:.o=.d) $(UNIT_BIN:=.d)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,12 +103,18 @@ void lfs_answers_end(struct lfs_answers *answers, struct lfs_running *running, c
     pthread_mutex_unlock(&answers->lock);
 }
 
-static void show_running(const struct lfs_running *running, bool first, struct lfs_buf *out) {
+static void show_running(struct lfs_running *running, bool first, struct lfs_buf *out) {
     char started[32];
     struct tm tm;
     gmtime_r(&running->started.tv_sec, &tm);
     strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &tm);
     lfs_buf_printf(out, "%sresult: running\ncommand: %s\nstarted: %s\n", first ? "" : "---\n", running->line, started);
+    const char *stage = atomic_load(&running->progress.stage);
+    uint64_t done = atomic_load(&running->progress.done), total = atomic_load(&running->progress.total);
+    if (stage && total)
+        lfs_buf_printf(out, "progress: %s, %" PRIu64 " of %" PRIu64 "\n", stage, done, total);
+    else if (stage)
+        lfs_buf_printf(out, "progress: %s, %" PRIu64 "\n", stage, done);
 }
 
 void lfs_answers_show(struct lfs_answers *answers, const char *file, const char *branch, struct lfs_buf *out) {
@@ -117,7 +124,7 @@ void lfs_answers_show(struct lfs_answers *answers, const char *file, const char 
     bool first = true;
     lfs_buf_puts(out, usage ? usage : "");
     pthread_mutex_lock(&answers->lock);
-    for (const struct lfs_running *r = answers->running; r; r = r->next)
+    for (struct lfs_running *r = answers->running; r; r = r->next)
         if (strcmp(r->file, file) == 0 && strcmp(r->branch, branch) == 0) {
             show_running(r, first, out);
             first = false;

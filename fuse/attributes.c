@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuse/mount.h"
+#include "fuse/reports.h"
 #include "util/cleanup.h"
 
 enum { BLOCK = 512, IO_SIZE = 4096 };
@@ -69,6 +70,14 @@ struct timespec lfs_branch_time(struct lfs_mount *m, const char *dir) {
     return st.st_mtim;
 }
 
+struct timespec lfs_node_time(struct lfs_mount *m, const struct lfs_node *branch) {
+    struct lfs_view_tip tip;
+    struct timespec time = {0};
+    if (branch->version && lfs_views_tip(m->views, branch->dir, &tip, NULL) == 0)
+        time = lfs_views_time(m->views, branch->dir, branch->version, tip.naming);
+    return time.tv_sec ? time : lfs_branch_time(m, branch->dir);
+}
+
 /* The newest of the branches below a directory of MNT/tree, and of the list of branches itself. */
 static errint_t tree_time(struct lfs_mount *m, const char *prefix, struct timespec *out) {
     struct lfs_tree *tree;
@@ -112,7 +121,16 @@ static errint_t branch_attributes(struct lfs_mount *m, const struct lfs_node *no
     errint_t result = *name ? stat_in_branch(m, dir, name, &stored) : -ENOENT;
     if (result < 0) /* data, _deletions, ... are there also where the storage has none yet */
         LFS_TRY(stat_in_branch(m, dir, "", &stored));
-    directory_attributes(&stored, lfs_branch_time(m, dir), st);
+    directory_attributes(&stored, lfs_node_time(m, node->branch), st);
+    return 0;
+}
+
+/* As old as the newest tag, or as what the tags lead to. */
+static errint_t tags_attributes(struct lfs_mount *m, struct stat *st) {
+    struct stat tags;
+    LFS_TRY(tree_attributes(m, "", st));
+    if (stat_directory(m, "_refs/tags", &tags) == 0 && is_later(tags.st_mtim, st->st_mtim))
+        set_time(st, tags.st_mtim);
     return 0;
 }
 
@@ -148,6 +166,20 @@ static errint_t control_attributes(struct lfs_mount *m, const struct lfs_node *n
     return 0;
 }
 
+/* Who may read it is who could read the data set itself. */
+static errint_t report_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
+    off_t size;
+    struct timespec time;
+    struct stat root;
+    LFS_TRY(lfs_report_size(m, node, &size));
+    LFS_TRY(tree_time(m, "", &time));
+    if (fstat(lfs_dataset_root_fd(m->dataset), &root) < 0)
+        return -errno;
+    root.st_mode &= 0444;
+    file_attributes(&root, size, time, st);
+    return 0;
+}
+
 static errint_t unreached_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
     struct stat stored;
     LFS_TRY(stat_in_branch(m, node->branch->dir, "", &stored));
@@ -177,13 +209,19 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
     case LFS_NODE_ROOT:
     case LFS_NODE_TABLES: return tree_attributes(m, "", st);
     case LFS_NODE_TREE: return tree_attributes(m, node->text, st);
-    case LFS_NODE_TABLE: return link_attributes(m, node, st);
+    case LFS_NODE_TAGS: return tags_attributes(m, st);
+    case LFS_NODE_TABLE:
+    case LFS_NODE_TAG: return link_attributes(m, node, st);
+    case LFS_NODE_HISTORY:
     case LFS_NODE_BRANCH: return branch_attributes(m, node, "", st);
     case LFS_NODE_VERSIONS:
     case LFS_NODE_TRANSACTIONS: return branch_attributes(m, node, node->name, st);
     case LFS_NODE_FILES: return files_attributes(m, node, st);
     case LFS_NODE_HINT: return hint_attributes(m, node, st);
     case LFS_NODE_CONTROL: return control_attributes(m, node, st);
+    case LFS_NODE_REPORT:
+        *timeout = 0; /* its size is that of the text as it would be now */
+        return report_attributes(m, node, st);
     case LFS_NODE_UNREACHED: return unreached_attributes(m, node, st);
     case LFS_NODE_RENDERED:
         *st = node->st;

@@ -119,6 +119,7 @@ static errint_t run_command(struct job *job, const char *line) {
         .branch = job->node->branch ? running.branch : NULL,
         .line = line,
         .cancel = &job->work.cancel,
+        .progress = &running.progress,
     };
     job->commands++;
     lfs_answers_begin(m->control->answers, &running);
@@ -127,6 +128,8 @@ static errint_t run_command(struct job *job, const char *line) {
         lfs_buf_clear(&text);
     lfs_answers_end(m->control->answers, &running, text.length ? (char *)text.data : "", text.length);
     answer(job->talk, text.length ? (char *)text.data : "", text.length);
+    if (strcmp(running.file, ".branch") == 0 || strcmp(running.file, ".tag") == 0)
+        lfs_tell_names(m);
     if (call.branch)
         tell_kernel(m, call.branch);
     else if (lfs_answer_target((char *)text.data, text.length, target, sizeof target))
@@ -406,6 +409,8 @@ struct lfs_control *lfs_control_new(struct lfs_mount *m) {
     }
     return control;
 }
+
+struct lfs_workers *lfs_control_workers(struct lfs_control *control) { return control->workers; }
 
 bool lfs_control_stop(struct lfs_control *control, unsigned seconds) {
     bool stopped = lfs_workers_stop(control->workers, seconds);

@@ -10,6 +10,7 @@
 #include "fuse/mount.h"
 #include "util/buf.h"
 #include "util/map.h"
+#include "util/progress.h"
 
 /* --- answers.c: the text that each control file shows --- */
 
@@ -20,6 +21,7 @@ struct lfs_running {
     const char *file, *branch; /* `branch` is "" for a control file of the mount */
     const char *line;
     struct timespec started;
+    struct lfs_progress progress; /* written by the command */
     struct lfs_running *next;
 };
 

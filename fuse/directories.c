@@ -12,6 +12,7 @@
 
 #include "format/names.h"
 #include "fuse/handles.h"
+#include "fuse/reports.h"
 #include "util/cleanup.h"
 #include "util/map.h"
 
@@ -110,9 +111,31 @@ static errint_t with_tree(struct listing *l, const char *prefix) {
     return result;
 }
 
+static errint_t list_tags(struct listing *l) {
+    struct lfs_tag *tags;
+    size_t n;
+    LFS_TRY(lfs_dataset_tags(l->m->dataset, l->arena, &tags, &n, NULL, NULL));
+    for (size_t i = 0; i < n; i++)
+        LFS_TRY(add_virtual(l, tags[i].name, 0, S_IFLNK));
+    return 0;
+}
+
+/* .versions of a branch: the numbers. */
+static errint_t list_history(struct listing *l) {
+    struct lfs_versions versions;
+    LFS_TRY(lfs_dataset_versions(l->m->dataset, l->node->branch->dir, l->arena, &versions, NULL));
+    for (size_t i = 0; i < versions.count; i++) {
+        char *name = lfs_sprintf(l->arena, "%llu", (unsigned long long)versions.numbers[i]);
+        LFS_TRY(name ? add_virtual(l, name, 0, S_IFDIR) : -ENOMEM);
+    }
+    return 0;
+}
+
 static errint_t list_root(struct listing *l) {
     LFS_TRY(add_virtual(l, "tree", 0, S_IFDIR));
+    LFS_TRY(add_virtual(l, "tags", 0, S_IFDIR));
     LFS_TRY(add_virtual(l, "tables", 0, S_IFDIR));
+    LFS_TRY(add_controls(l, lfs_root_reports));
     return add_controls(l, lfs_root_control_files);
 }
 
@@ -120,6 +143,8 @@ static errint_t list_branch(struct listing *l) {
     static const char *const layout[] = {"data", "_deletions", "_indices", "_transactions", "_versions"};
     for (size_t i = 0; i < sizeof layout / sizeof *layout; i++)
         LFS_TRY(add_virtual(l, layout[i], 0, S_IFDIR));
+    if (l->node->version)
+        return 0; /* one version is only read */
     LFS_TRY(add_controls(l, lfs_branch_control_files));
     return l->node->shown ? with_tree(l, l->node->shown) : 0;
 }
@@ -128,7 +153,11 @@ static errint_t list_files(struct listing *l) {
     struct lfs_view_entry *entries;
     size_t n;
     const struct lfs_node *node = l->node;
-    LFS_TRY(lfs_views_list(l->m->views, node->branch->dir, node->file_kind, node->text, l->arena, &entries, &n, NULL));
+    const struct lfs_node *branch = node->branch;
+    LFS_TRY(branch->version ? lfs_views_list_version(l->m->views, branch->dir, branch->version, node->file_kind, node->text,
+                                                     l->arena, &entries, &n, NULL)
+                            : lfs_views_list(l->m->views, branch->dir, node->file_kind, node->text, l->arena, &entries, &n,
+                                             NULL));
     for (size_t i = 0; i < n; i++) {
         const struct lfs_view_entry *e = &entries[i];
         if (e->reached && !e->is_dir)
@@ -139,10 +168,12 @@ static errint_t list_files(struct listing *l) {
     return 0;
 }
 
-static bool is_shown_file(const struct lfs_node *node, const char *name) {
+static bool is_shown_file(struct lfs_mount *m, const struct lfs_node *node, const char *name) {
     uint64_t version;
     enum lfs_naming naming;
     size_t length = strlen(name);
+    if (node->branch->version)
+        return lfs_shows_file(m, node, name);
     if (node->kind == LFS_NODE_TRANSACTIONS)
         return length > 4 && strcmp(name + length - 4, ".txn") == 0;
     return lfs_manifest_name_parse(name, &version, &naming) || strcmp(name, "latest_version_hint.json") == 0;
@@ -162,7 +193,7 @@ static errint_t list_stored(struct listing *l) {
     }
     errint_t result = 0;
     for (struct dirent *e; result == 0 && (e = readdir(list));) {
-        char *name = is_shown_file(l->node, e->d_name) ? lfs_strdup(l->arena, e->d_name) : NULL;
+        char *name = is_shown_file(l->m, l->node, e->d_name) ? lfs_strdup(l->arena, e->d_name) : NULL;
         if (name)
             result = add_virtual(l, name, 0, S_IFREG);
     }
@@ -183,6 +214,8 @@ static errint_t list(struct listing *l) {
     case LFS_NODE_ROOT: result = list_root(l); break;
     case LFS_NODE_TREE: result = with_tree(l, l->node->text); break;
     case LFS_NODE_TABLES: result = with_tree(l, ""); break;
+    case LFS_NODE_TAGS: result = list_tags(l); break;
+    case LFS_NODE_HISTORY: result = list_history(l); break;
     case LFS_NODE_BRANCH: result = list_branch(l); break;
     case LFS_NODE_FILES: result = list_files(l); break;
     case LFS_NODE_VERSIONS:

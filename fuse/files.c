@@ -7,6 +7,7 @@
 
 #include "fuse/handles.h"
 #include "fuse/mount.h"
+#include "fuse/reports.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -125,6 +126,10 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         fuse_reply_err(req, EROFS);
         return;
     }
+    if (node->kind == LFS_NODE_REPORT) {
+        lfs_report_open(m, req, node, fi);
+        return;
+    }
     struct lfs_handle *h = lfs_handle_new(m, node);
     if (!h) {
         fuse_reply_err(req, ENOMEM);
@@ -144,6 +149,12 @@ void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
     (void)ino;
     if (h->control) {
         lfs_control_read(lfs_mount_of(req), req, size, off, fi);
+        return;
+    }
+    if (h->report) {
+        size_t start = off < 0 || (size_t)off > h->report->length ? h->report->length : (size_t)off;
+        size_t left = h->report->length - start;
+        fuse_reply_buf(req, (const char *)h->report->data + start, size < left ? size : left);
         return;
     }
     if (h->rendered) {

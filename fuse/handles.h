@@ -6,6 +6,7 @@
 #include "fuse/mount.h"
 #include "table/view.h"
 
+struct lfs_buf;
 struct lfs_talk;
 
 /* The first member of both. What the kernel never releases, since a forced unmount came before, is closed at the end. */
@@ -27,6 +28,7 @@ struct lfs_handle {
     struct lfs_node *node;         /* held */
     int fd;                        /* of the real file; -1 = none */
     struct lfs_rendered *rendered; /* pinned while open; NULL = none */
+    struct lfs_buf *report;        /* the text of a report; NULL = it is none */
     struct lfs_talk *control;      /* what is said through this open control file; NULL = it is none */
 };
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names to nodes, by the kind of the directory that they are looked up in. */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/names.h"
 #include "fuse/mount.h"
+#include "fuse/reports.h"
 #include "util/cleanup.h"
 
 #define HINT_NAME "latest_version_hint.json"
@@ -33,11 +35,17 @@ static errint_t control_file(struct lookup *l) {
 }
 
 static errint_t in_root(struct lookup *l) {
-    struct lfs_node_spec tree = {.kind = LFS_NODE_TREE, .text = ""}, tables = {.kind = LFS_NODE_TABLES};
+    struct lfs_node_spec tree = {.kind = LFS_NODE_TREE, .text = ""}, tables = {.kind = LFS_NODE_TABLES},
+                         tags = {.kind = LFS_NODE_TAGS};
     if (strcmp(l->name, "tree") == 0)
         return settle(l, &tree, LFS_IMMUTABLE_TIMEOUT);
     if (strcmp(l->name, "tables") == 0)
         return settle(l, &tables, LFS_IMMUTABLE_TIMEOUT);
+    if (strcmp(l->name, "tags") == 0)
+        return settle(l, &tags, LFS_IMMUTABLE_TIMEOUT);
+    struct lfs_node_spec report = {.kind = LFS_NODE_REPORT, .text = l->name};
+    if (lfs_is_report_name(l->name))
+        return settle(l, &report, LFS_IMMUTABLE_TIMEOUT);
     return lfs_is_control_name(l->name, false) ? control_file(l) : -ENOENT;
 }
 
@@ -93,7 +101,55 @@ static errint_t in_tables(struct lookup *l) {
     return settle(l, &spec, l->m->options->entry_timeout);
 }
 
+/* A tag leads to the version that it names, where its branch is shown; nowhere when that is gone. */
+static errint_t in_tags(struct lookup *l) {
+    struct lfs_tag tag;
+    struct lfs_tree *tree;
+    LFS_TRY(lfs_dataset_tag(l->m->dataset, l->arena, l->name, &tag, NULL));
+    LFS_TRY(lfs_tree_get(l->m->trees, &tree, NULL));
+    const struct lfs_shown_branch *shown = lfs_tree_branch(tree, tag.branch);
+    char *target = lfs_sprintf(l->arena, "../tree/%s/.versions/%llu", shown ? shown->path : tag.branch,
+                               (unsigned long long)tag.version);
+    lfs_tree_put(l->m->trees, tree);
+    if (!target)
+        return -ENOMEM;
+    struct lfs_node_spec spec = {.kind = LFS_NODE_TAG, .text = target, .token = lfs_hash(target, strlen(target), 0)};
+    return settle(l, &spec, l->m->options->entry_timeout);
+}
+
 /* --- in a branch --- */
+
+/* .versions/<n> of a branch: the manifest tells it from another that had its number. */
+static errint_t in_history(struct lookup *l) {
+    struct lfs_version *version;
+    const struct lfs_node *branch = l->parent->branch;
+    uint64_t number = strtoull(l->name, NULL, 10);
+    char *canonical = lfs_sprintf(l->arena, "%llu", (unsigned long long)number);
+    if (!canonical || !number || strcmp(canonical, l->name) != 0)
+        return canonical ? -ENOENT : -ENOMEM;
+    errint_t result = lfs_dataset_version(l->m->dataset, branch->dir, number, &version, NULL);
+    if (result < 0)
+        return result;
+    struct lfs_node_spec spec = {.kind = LFS_NODE_BRANCH,
+                                 .text = branch->text,
+                                 .dir = branch->dir,
+                                 .version = number,
+                                 .token = lfs_hash(&version->ino, sizeof version->ino, number)};
+    lfs_version_release(version);
+    return settle(l, &spec, l->m->options->entry_timeout);
+}
+
+bool lfs_shows_file(struct lfs_mount *m, const struct lfs_node *directory, const char *name) {
+    struct lfs_version *version;
+    const struct lfs_node *branch = directory->branch;
+    if (lfs_dataset_version(m->dataset, branch->dir, branch->version, &version, NULL) < 0)
+        return false;
+    const char *transaction = version->manifest.message->transaction_file;
+    bool shown = directory->kind == LFS_NODE_VERSIONS ? strcmp(name, version->file_name) == 0
+                                                      : transaction && strcmp(name, transaction) == 0;
+    lfs_version_release(version);
+    return shown;
+}
 
 static errint_t in_branch(struct lookup *l) {
     static const struct {
@@ -110,8 +166,14 @@ static errint_t in_branch(struct lookup *l) {
             struct lfs_node_spec spec = {.kind = layout[i].kind, .file_kind = layout[i].file_kind, .text = ""};
             return settle(l, &spec, LFS_IMMUTABLE_TIMEOUT);
         }
+    if (l->parent->version)
+        return -ENOENT;
     if (lfs_is_control_name(l->name, true))
         return control_file(l);
+    if (strcmp(l->name, ".versions") == 0) {
+        struct lfs_node_spec history = {.kind = LFS_NODE_HISTORY};
+        return settle(l, &history, LFS_IMMUTABLE_TIMEOUT);
+    }
     if (!l->parent->shown || lfs_is_taken_name(l->name))
         return -ENOENT;
     return in_tree(l, l->parent->shown);
@@ -160,6 +222,8 @@ static errint_t in_versions(struct lookup *l) {
     struct lfs_node_spec hint = {.kind = LFS_NODE_HINT};
     struct stat st;
     double timeout;
+    if (l->parent->branch->version && !lfs_shows_file(l->m, l->parent, l->name))
+        return -ENOENT;
     if (lfs_manifest_name_parse(l->name, &version, &naming))
         return rendered(l, LFS_RENDER_MANIFEST);
     if (strcmp(l->name, HINT_NAME) != 0)
@@ -173,6 +237,8 @@ static errint_t in_transactions(struct lookup *l) {
     size_t length = strlen(l->name);
     if (length <= 4 || strcmp(l->name + length - 4, ".txn") != 0)
         return -ENOENT;
+    if (l->parent->branch->version && !lfs_shows_file(l->m, l->parent, l->name))
+        return -ENOENT;
     return rendered(l, LFS_RENDER_TRANSACTION);
 }
 
@@ -181,6 +247,8 @@ static errint_t dispatch(struct lookup *l) {
     case LFS_NODE_ROOT: return in_root(l);
     case LFS_NODE_TREE: return in_tree(l, l->parent->text);
     case LFS_NODE_TABLES: return in_tables(l);
+    case LFS_NODE_TAGS: return in_tags(l);
+    case LFS_NODE_HISTORY: return in_history(l);
     case LFS_NODE_BRANCH: return in_branch(l);
     case LFS_NODE_FILES: return in_files(l);
     case LFS_NODE_VERSIONS: return in_versions(l);

@@ -16,6 +16,7 @@
 #include "fuse/start.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "verbs/names.h"
 
 #define LFS_PROGRAM_VERSION "0.1.0"
 
@@ -214,6 +215,19 @@ static void dismantle(struct lfs_mount *m) {
     free(m->mountpoint);
 }
 
+/* Finish what a daemon that was killed left half-done. What cannot be repaired now is no reason not to mount. */
+static void repair_names(struct lfs_mount *m) {
+    const struct lfs_names names = {m->dataset, &m->settings, NULL};
+    struct lfs_error err;
+    unsigned repaired = 0;
+    if (m->settings.read_only)
+        return;
+    if (lfs_names_repair(&names, &repaired, &err) < 0)
+        lfs_log(LFS_LOG_ERROR, "a change of names that was interrupted cannot be repaired: %s", err.message);
+    else if (repaired)
+        lfs_log(LFS_LOG_WARNING, "%u changes of names that were interrupted have been finished or taken back", repaired);
+}
+
 static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     const struct lfs_options *o = m->options;
     struct stat st;
@@ -235,6 +249,7 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     if (!m->nodes || !m->trees || !m->control || !m->opens)
         return lfs_fail_nomem(err);
     m->settings = (struct lfs_verb_settings){.mode = o->mode, .sync = o->sync, .read_only = o->read_only};
+    repair_names(m);
     return 0;
 }
 

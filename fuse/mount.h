@@ -45,6 +45,9 @@ static inline struct lfs_mount *lfs_mount_of(fuse_req_t req) { return fuse_req_u
 errint_t lfs_look_up(struct lfs_mount *m, struct lfs_node *parent, const char *name, bool known_only,
                      struct fuse_entry_param *out);
 
+/* Is a file of _versions or _transactions the manifest of the one version that `directory` shows, or its transaction? */
+bool lfs_shows_file(struct lfs_mount *m, const struct lfs_node *directory, const char *name);
+
 /* --- attributes.c --- */
 
 /* What stat says of a node, and for how long (seconds). 0 or a negative errno. */
@@ -52,10 +55,22 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
 
 /* When did the newest commit of a branch happen? Its directory's own time where no version can be read. */
 struct timespec lfs_branch_time(struct lfs_mount *m, const char *dir);
+/* The same for a node of kind BRANCH, which may show one version alone. */
+struct timespec lfs_node_time(struct lfs_mount *m, const struct lfs_node *branch);
 /* A rendered file's attributes from what the views say of it; `st_ino` is left alone. */
 void lfs_rendered_attributes(const struct lfs_rendered_info *info, struct stat *st);
 
 /* --- directories.c, files.c, control.c: operations of fuse_lowlevel.h by their names there --- */
+
+/* names.c: names of branches and tags made, removed, moved */
+void lfs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void lfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void lfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void lfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
+void lfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name,
+                   unsigned flags);
+/* operations.c: why nothing of that name can be made or removed in that directory (positive errno). */
+int lfs_refusal(fuse_req_t req, fuse_ino_t parent, const char *name);
 
 void lfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void lfs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
@@ -76,6 +91,11 @@ struct lfs_control *lfs_control_new(struct lfs_mount *m);
 bool lfs_control_stop(struct lfs_control *control, unsigned seconds);
 /* After lfs_control_stop said true and the loop ended. */
 void lfs_control_free(struct lfs_control *control);
+
+/* Threads for what may take long: commands, and changes of names. */
+struct lfs_workers *lfs_control_workers(struct lfs_control *control);
+/* Make the kernel look anew at all names of branches and tags. Not from within a request that it waits for. */
+void lfs_tell_names(struct lfs_mount *m);
 
 /* How long is the text that opening and reading the file gives now? */
 errint_t lfs_control_size(struct lfs_mount *m, const struct lfs_node *node, off_t *size);

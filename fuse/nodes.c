@@ -170,6 +170,7 @@ static struct lfs_node *make(const struct lfs_node_spec *spec) {
         return NULL;
     node->kind = spec->kind;
     node->parent = spec->parent;
+    node->version = spec->version;
     node->file_kind = spec->file_kind;
     node->token = spec->token;
     node->cause = spec->cause;
@@ -339,4 +340,27 @@ uint64_t *lfs_nodes_of_branch(struct lfs_nodes *nodes, const char *branch, size_
                 ids[(*n)++] = node->id;
     pthread_mutex_unlock(&nodes->lock);
     return ids;
+}
+
+static bool is_name(const struct lfs_node *node) {
+    return node->parent && (node->kind == LFS_NODE_BRANCH || node->kind == LFS_NODE_TABLE || node->kind == LFS_NODE_TAG ||
+                            (node->kind == LFS_NODE_TREE && *node->text));
+}
+
+struct lfs_node_entry *lfs_nodes_names(struct lfs_nodes *nodes, size_t *n) {
+    *n = 0;
+    pthread_mutex_lock(&nodes->lock);
+    struct lfs_node_entry *list = malloc((nodes->count + 1) * sizeof *list);
+    for (size_t i = 0; list && i < nodes->size; i++)
+        for (struct lfs_node *node = nodes->by_id[i]; node; node = node->next_by_id)
+            if (is_name(node) && (list[*n].name = strdup(node->name)))
+                list[(*n)++].parent = node->parent->id;
+    pthread_mutex_unlock(&nodes->lock);
+    return list;
+}
+
+void lfs_node_entries_free(struct lfs_node_entry *entries, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        free(entries[i].name);
+    free(entries);
 }

@@ -21,7 +21,10 @@ enum lfs_node_kind {
     LFS_NODE_TREE,         /* MNT/tree, and directories in it that only lead to branches */
     LFS_NODE_TABLES,       /* MNT/tables */
     LFS_NODE_TABLE,        /* a link in it */
-    LFS_NODE_BRANCH,       /* a branch's directory */
+    LFS_NODE_TAGS,         /* MNT/tags */
+    LFS_NODE_TAG,          /* a link in it */
+    LFS_NODE_BRANCH,       /* a branch's directory, or one version of it in HISTORY */
+    LFS_NODE_HISTORY,      /* .versions of a branch */
     LFS_NODE_FILES,        /* data, _deletions, _indices of a branch, and directories below them */
     LFS_NODE_VERSIONS,     /* _versions */
     LFS_NODE_TRANSACTIONS, /* _transactions */
@@ -30,6 +33,7 @@ enum lfs_node_kind {
     LFS_NODE_FILE,         /* a data, deletion or index file, by its own identity: one node for all its names */
     LFS_NODE_UNREACHED,    /* such a file, listed but not to be had */
     LFS_NODE_CONTROL,      /* a control file, of a branch or of the mount */
+    LFS_NODE_REPORT,       /* a report of the mount */
 };
 
 struct lfs_node {
@@ -40,9 +44,10 @@ struct lfs_node {
     struct lfs_node *branch; /* the branch's node, for what lies in a branch (held through `parent`), and for itself */
     const char *name;        /* in its parent */
     const char *text;        /* TREE: path below tree/; BRANCH: the branch's name; FILES: path below data/ and the like;
-                                TABLE: where it leads; CONTROL: the control file's name */
+                                TABLE, TAG: where it leads; CONTROL, REPORT: the file's name */
     const char *dir;         /* BRANCH: its directory below the root of the data set */
     const char *shown;       /* BRANCH: its path below tree/ where its sub-branches are; NULL: it shows none */
+    uint64_t version;        /* BRANCH: which one is shown; 0 = the newest, with all that is before it */
     enum lfs_file_kind file_kind; /* FILES, UNREACHED */
     struct stat st;               /* RENDERED, FILE: all that stat says, for ever; UNREACHED: the size */
     int cause;                    /* UNREACHED, RENDERED: what opening it gives (negative), 0 = it can be opened */
@@ -59,6 +64,7 @@ struct lfs_node_spec {
     enum lfs_node_kind kind;
     struct lfs_node *parent;
     const char *name, *text, *dir, *shown;
+    uint64_t version;
     enum lfs_file_kind file_kind;
     uint64_t token;
     uint64_t salt; /* goes into st_ino, beside the parent's and the name */
@@ -100,6 +106,15 @@ uint64_t lfs_real_ino(const struct lfs_nodes *nodes, const struct stat *st);
 
 /* A hash of what a file is: device, inode, size, time of its last change. */
 uint64_t lfs_file_token(const struct stat *st);
+
+/* An entry of a directory that a change of names may have made wrong: of branches, of tags, and of links to them. */
+struct lfs_node_entry {
+    uint64_t parent; /* the id of the directory */
+    char *name;      /* owned */
+};
+/* All that the kernel knows; free them and the list with lfs_node_entries_free. Count in `*n`. */
+struct lfs_node_entry *lfs_nodes_names(struct lfs_nodes *nodes, size_t *n);
+void lfs_node_entries_free(struct lfs_node_entry *entries, size_t n);
 
 /* The ids of all directories and control files of a branch that the kernel knows; free(3) them. Count in `*n`. */
 uint64_t *lfs_nodes_of_branch(struct lfs_nodes *nodes, const char *branch, size_t *n);

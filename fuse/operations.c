@@ -110,7 +110,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino) {
     struct lfs_node *node = node_of(req, ino);
     if (!node)
         return;
-    if (node->kind == LFS_NODE_TABLE)
+    if (node->kind == LFS_NODE_TABLE || node->kind == LFS_NODE_TAG)
         fuse_reply_readlink(req, node->text);
     else
         fuse_reply_err(req, EINVAL);
@@ -145,7 +145,7 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
 
 /* --- refusals: views are read-only, control files stay where they are. Valid replies for all: err. --- */
 
-static errint_t refusal(fuse_req_t req, fuse_ino_t parent, const char *name) {
+int lfs_refusal(fuse_req_t req, fuse_ino_t parent, const char *name) {
     struct lfs_node *node = lfs_nodes_find(lfs_mount_of(req)->nodes, parent);
     bool control = node && ((node->kind == LFS_NODE_ROOT && lfs_is_control_name(name, false)) ||
                             (node->kind == LFS_NODE_BRANCH && lfs_is_control_name(name, true)));
@@ -155,39 +155,18 @@ static errint_t refusal(fuse_req_t req, fuse_ino_t parent, const char *name) {
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev) {
     (void)mode;
     (void)dev;
-    fuse_reply_err(req, refusal(req, parent, name));
-}
-
-static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode) {
-    (void)mode;
-    fuse_reply_err(req, refusal(req, parent, name));
-}
-
-static void op_remove(fuse_req_t req, fuse_ino_t parent, const char *name) {
-    fuse_reply_err(req, refusal(req, parent, name));
-}
-
-static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name) {
-    (void)target;
-    fuse_reply_err(req, refusal(req, parent, name));
-}
-
-static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name,
-                      unsigned flags) {
-    (void)flags;
-    errint_t result = refusal(req, parent, name);
-    fuse_reply_err(req, result == EPERM ? EPERM : refusal(req, new_parent, new_name));
+    fuse_reply_err(req, lfs_refusal(req, parent, name));
 }
 
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name) {
     (void)ino;
-    fuse_reply_err(req, refusal(req, new_parent, new_name));
+    fuse_reply_err(req, lfs_refusal(req, new_parent, new_name));
 }
 
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi) {
     (void)mode;
     (void)fi;
-    fuse_reply_err(req, refusal(req, parent, name));
+    fuse_reply_err(req, lfs_refusal(req, parent, name));
 }
 
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags) {
@@ -246,11 +225,11 @@ const struct fuse_lowlevel_ops lfs_operations = {
     .getxattr = op_getxattr,
     .listxattr = op_listxattr,
     .mknod = op_mknod,
-    .mkdir = op_mkdir,
-    .unlink = op_remove,
-    .rmdir = op_remove,
-    .symlink = op_symlink,
-    .rename = op_rename,
+    .mkdir = lfs_op_mkdir,
+    .unlink = lfs_op_unlink,
+    .rmdir = lfs_op_rmdir,
+    .symlink = lfs_op_symlink,
+    .rename = lfs_op_rename,
     .link = op_link,
     .create = op_create,
     .setxattr = op_setxattr,

@@ -20,6 +20,12 @@ errint_t lfs_build_manifest(const struct lfs_build *build, struct lfs_manifest *
 /* The merged keys of others, the tip's lancefs.* keys, and the lineage of the result, in a manifest of that plan. */
 errint_t lfs_build_table_metadata(const struct lfs_build *build, LanceManifest *next, struct lfs_error *err);
 
+/* The same for a request that rehomes. */
+errint_t lfs_build_rehomed(const struct lfs_build *build, struct lfs_manifest *out, struct lfs_error *err);
+
+/* Time, writer, version and the transaction's file name. */
+errint_t lfs_build_stamp(const struct lfs_build *build, LanceManifest *m, struct lfs_error *err);
+
 /* The narrowest Lance operation that says what the plan does (merge-semantics section 8). `next` is the new manifest. */
 errint_t lfs_build_transaction(const struct lfs_build *build, const struct lfs_manifest *next, LanceTransaction **out,
                                struct lfs_error *err);

@@ -234,7 +234,7 @@ errint_t lfs_build_table_metadata(const struct lfs_build *b, LanceManifest *m, s
     return 0;
 }
 
-static errint_t stamp(const struct lfs_build *b, LanceManifest *m, struct lfs_error *err) {
+errint_t lfs_build_stamp(const struct lfs_build *b, LanceManifest *m, struct lfs_error *err) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     m->timestamp = LFS_NEW(b->arena, Lance__Table__Timestamp);
@@ -277,7 +277,7 @@ errint_t lfs_build_manifest(const struct lfs_build *b, struct lfs_manifest *out,
     LFS_TRY(build_indices(b, &out->indices, err));
     m->base_paths = b->placer->bases;
     m->n_base_paths = b->placer->n_bases;
-    LFS_TRY(stamp(b, m, err));
+    LFS_TRY(lfs_build_stamp(b, m, err));
     lfs_manifest_set_features(m);
     return lfs_build_transaction(b, out, &out->transaction, err);
 }

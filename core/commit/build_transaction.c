@@ -200,6 +200,8 @@ errint_t lfs_build_transaction(const struct lfs_build *b, const struct lfs_manif
     t->read_version = b->request->target_tip->number;
     t->uuid = lfs_strdup(b->arena, b->transaction_uuid);
     LFS_TRY(add_properties(b, t, err));
+    if (b->request->rehome) /* whoever changed a fragment meanwhile has the old records of its files and must try again */
+        return say_merge(b, next->message, t, err);
     bool adds = plan->fragments_added > 0, takes = plan->fragments_changed_count + plan->fragments_removed > 0;
     if (plan->schema_changed)
         return plan->fragments_changed ? say_merge(b, next->message, t, err) : say_project(b, next->message, t, err);

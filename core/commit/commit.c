@@ -8,6 +8,7 @@
 
 #include "commit/build.h"
 #include "store/file.h"
+#include "table/lock.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -84,13 +85,23 @@ static errint_t publish(struct attempt *a, struct lfs_error *err) {
     return result;
 }
 
+/* Since the plan was made the branch may have been renamed or deleted, or another may have its name. With the lock held. */
+static errint_t check_line(const struct attempt *a, struct lfs_error *err) {
+    const struct lfs_branch *target = a->request->target;
+    struct lfs_branch now;
+    LFS_TRY(lfs_dataset_branch(a->request->dataset, a->arena, target->name, &now, err));
+    if (strcmp(now.uuid, target->uuid))
+        return lfs_fail(err, LFS_E_STALE, "branch %s is another one than it was when the command began", target->name);
+    return 0;
+}
+
 static errint_t run(struct attempt *a, struct lfs_error *err) {
     const struct lfs_commit_request *r = a->request;
     const char *what = r->target->name;
     LFS_TRY(lfs_manifest_check_features(r->target_tip->manifest.message, true, what, err));
     LFS_TRY(lfs_manifest_check_features(r->source_version->manifest.message, true, r->source->name, err));
     LFS_TRY(lfs_placer_init(&a->placer, r, a->arena, err));
-    LFS_TRY(lfs_build_manifest(&a->build, &a->next, err));
+    LFS_TRY(r->rehome ? lfs_build_rehomed(&a->build, &a->next, err) : lfs_build_manifest(&a->build, &a->next, err));
     LFS_TRY(lfs_place_kept_base(&a->placer, err));
     LFS_TRY(lfs_place_kept_deletions(&a->placer, r->target->uuid, a->next.message, err));
     LFS_TRY(write_transaction(a, err));
@@ -104,11 +115,17 @@ errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_co
     uuid_t uuid;
     if (!arena)
         return lfs_fail_nomem(err);
+    /* until the version stands, nothing names what is placed for it: .gc must not look meanwhile */
+    LFS_AUTO_FD lock = lfs_dataset_lock(request->dataset, LFS_LOCK_SHARED, request->cancel, err);
+    if (lock < 0)
+        return lock;
     uuid_generate_random(uuid);
     uuid_unparse_lower(uuid, out->transaction);
     out->version = request->target_tip->number + 1;
     a.build = (struct lfs_build){request, &a.placer, arena, out->transaction, out->version};
-    errint_t result = run(&a, err);
+    errint_t result = check_line(&a, err);
+    if (result == 0)
+        result = run(&a, err);
     if (result < 0) {
         lfs_placer_undo(&a.placer);
     } else {

@@ -21,6 +21,7 @@ struct lfs_commit_request {
     struct lfs_dataset *dataset;
     const struct lfs_branch *target, *source;
     const struct lfs_version *target_tip, *source_version;
+    bool rehome; /* no merge: the tip's own files are placed in its storage; `plan` and `vector` are NULL, `source` is the target */
     const struct lfs_plan *plan;
     const struct lfs_vector *vector; /* the joined vector to record */
     const char *picked, *partial;    /* lancefs.picked and lancefs.partial to record; NULL: as they stand */

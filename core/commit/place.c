@@ -53,6 +53,7 @@ errint_t lfs_placer_init(struct lfs_placer *p, const struct lfs_commit_request *
         .source_name = request->source->name,
         .root_string = lfs_root_string(request->dataset, both, 2, arena),
         .mode = request->mode,
+        .rehome = request->rehome,
         .sync = request->sync,
         .cancel = request->cancel,
         .with_blobs = schema_has_blobs(request->source_version->manifest.message),
@@ -70,8 +71,8 @@ errint_t lfs_placer_init(struct lfs_placer *p, const struct lfs_commit_request *
 
 /* --- base paths of the target --- */
 
-/* The id of the target's base path with that text, a new one where there is none (merge-semantics section 6). */
-static errint_t base_for(struct lfs_placer *p, const char *path, bool is_root, const char *name, uint32_t *id,
+/* merge-semantics section 6 */
+errint_t lfs_placer_base(struct lfs_placer *p, const char *path, bool is_root, const char *name, uint32_t *id,
                          struct lfs_error *err) {
     uint32_t free_id = 0;
     for (size_t i = p->n_bases; i-- > 0;) {
@@ -115,7 +116,7 @@ static errint_t base_for(struct lfs_placer *p, const char *path, bool is_root, c
 static errint_t storage_base(struct lfs_placer *p, const char *storage, const char *name, uint32_t *id,
                              struct lfs_error *err) {
     char *path = lfs_sprintf(p->arena, "%s/%s", p->root_string, storage);
-    return path ? base_for(p, path, true, name, id, err) : lfs_fail_nomem(err);
+    return path ? lfs_placer_base(p, path, true, name, id, err) : lfs_fail_nomem(err);
 }
 
 /* --- getting a file to where it is wanted --- */
@@ -275,7 +276,7 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
     uint32_t id = 0;
     LFS_TRY(lfs_locate(p->source, kind, source_base, name, p->arena, from, err));
     *base = LFS_NO_BASE;
-    if (in_target(p, from, kind) || same_base(p, source_base)) {
+    if (in_target(p, from, kind) || (!p->rehome && same_base(p, source_base))) {
         struct stat st; /* it may have been cleaned away since */
         *base = in_target(p, from, kind) ? LFS_NO_BASE : source_base;
         return lfs_location_stat(p->dataset, from, &st, err);
@@ -289,7 +290,7 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
     }
     if (!from->inside) { /* stays where it is: the entry is copied, its id remapped */
         const LanceBasePath *b = lfs_manifest_base(p->source->manifest.message, (uint32_t)source_base);
-        LFS_TRY(base_for(p, b->path, b->is_dataset_root, b->name, &id, err));
+        LFS_TRY(lfs_placer_base(p, b->path, b->is_dataset_root, b->name, &id, err));
     } else {
         char *storage = storage_of(p, from);
         if (!storage) {

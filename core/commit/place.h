@@ -22,6 +22,7 @@ struct lfs_placer {
     enum lfs_placing mode;
     bool sync;
     const atomic_bool *cancel;
+    bool rehome; /* the source is the target: what it has elsewhere comes into its own storage */
     bool storage_made, with_blobs;
     LanceBasePath **bases; /* the target's, and those that placing adds */
     size_t n_bases, capacity;
@@ -35,6 +36,10 @@ struct lfs_placer {
 };
 
 errint_t lfs_placer_init(struct lfs_placer *placer, const struct lfs_commit_request *request, struct lfs_arena *arena,
+                         struct lfs_error *err);
+
+/* The id of the target's base path with that text, a new one (above all others, as stock gives it) where there is none. */
+errint_t lfs_placer_base(struct lfs_placer *placer, const char *path, bool is_root, const char *name, uint32_t *id,
                          struct lfs_error *err);
 
 /* Set the base id of `file` (a copy of the source's record) so that it reads right in the target's manifest, after the

@@ -279,6 +279,24 @@ static void pack_message(const struct lfs_manifest *manifest, struct lfs_buf *ou
         out->data[start + i] = (uint8_t)(length >> (8 * i));
 }
 
+/* `position`: where the message begins, in the file. */
+static void pack_footer(uint64_t position, struct lfs_buf *out) {
+    lfs_buf_u64le(out, position);
+    lfs_buf_u32le(out, (uint32_t)FOOTER_MINOR << 16); /* major 0 in the low half */
+    lfs_buf_add(out, magic, sizeof magic);
+}
+
+errint_t lfs_manifest_replace(const uint8_t *bytes, size_t length, const LanceManifest *message, struct lfs_buf *out,
+                              struct lfs_error *err) {
+    struct file f = {.bytes = bytes, .length = length, .what = "the manifest", .err = err};
+    uint64_t position;
+    LFS_TRY(check_footer(&f, &position));
+    lfs_buf_add(out, bytes, position);
+    pack_section(&message->base, out);
+    pack_footer(position, out);
+    return lfs_buf_check(out, err);
+}
+
 errint_t lfs_manifest_encode(const struct lfs_manifest *manifest, struct lfs_buf *out, struct lfs_error *err) {
     LanceManifest *m = manifest->message;
     size_t start = out->length;
@@ -294,9 +312,7 @@ errint_t lfs_manifest_encode(const struct lfs_manifest *manifest, struct lfs_buf
     }
     uint64_t position = out->length - start;
     pack_message(manifest, out);
-    lfs_buf_u64le(out, position);
-    lfs_buf_u32le(out, (uint32_t)FOOTER_MINOR << 16); /* major 0 in the low half */
-    lfs_buf_add(out, magic, sizeof magic);
+    pack_footer(position, out);
     return lfs_buf_check(out, err);
 }
 

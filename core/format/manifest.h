@@ -63,6 +63,11 @@ errint_t lfs_manifest_keep_bytes(struct lfs_manifest *next, const struct lfs_man
  * index_section and transaction_section to where they come to lie. */
 errint_t lfs_manifest_encode(const struct lfs_manifest *manifest, struct lfs_buf *out, struct lfs_error *err);
 
+/* Append a manifest file that was decoded, with `message` in place of its own; the other sections stay byte for byte, and
+ * where they are. */
+errint_t lfs_manifest_replace(const uint8_t *bytes, size_t length, const LanceManifest *message, struct lfs_buf *out,
+                              struct lfs_error *err);
+
 /* LFS_E_UNSUPPORTED with the unknown bits when this program may not read (or, `for_write`, write) such a table. */
 errint_t lfs_manifest_check_features(const LanceManifest *message, bool for_write, const char *what,
                                      struct lfs_error *err);

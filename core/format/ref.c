@@ -136,7 +136,8 @@ errint_t lfs_tag_ref_decode(const uint8_t *json, size_t length, struct lfs_arena
     LFS_TRY(read_u64(&r, json_object_get(object, "version"), "version", &out->version));
     LFS_TRY(read_text(&r, object, "createdAt", &out->created_at));
     LFS_TRY(read_text(&r, object, "updatedAt", &out->updated_at));
-    return read_u64(&r, json_object_get(object, "manifestSize"), "manifestSize", &out->manifest_size);
+    LFS_TRY(read_u64(&r, json_object_get(object, "manifestSize"), "manifestSize", &out->manifest_size));
+    return read_metadata(&r, object, &out->metadata_json);
 }
 
 /* NULL when memory is short or a uuid is not UTF-8; steals nothing. */
@@ -174,11 +175,37 @@ static int add_to_buf(const char *text, size_t length, void *buf) {
     return 0;
 }
 
+static errint_t dump(const json_t *object, struct lfs_buf *out, struct lfs_error *err) {
+    if (!object || json_dump_callback(object, add_to_buf, out, JSON_INDENT(2)))
+        return lfs_fail(err, LFS_E_NOMEM,
+                        "the branch or tag file cannot be written: memory is short, or its text is not UTF-8");
+    return lfs_buf_check(out, err);
+}
+
 errint_t lfs_branch_ref_encode(const struct lfs_branch_ref *ref, struct lfs_buf *out, struct lfs_error *err) {
     LFS_TRY(check_numbers(ref, err));
     AUTO_JSON *object = branch_object(ref);
-    if (!object || json_dump_callback(object, add_to_buf, out, JSON_INDENT(2)))
-        return lfs_fail(err, LFS_E_NOMEM,
-                        "the branch file cannot be written: memory is short, or its text is not UTF-8");
-    return lfs_buf_check(out, err);
+    return dump(object, out, err);
+}
+
+errint_t lfs_tag_ref_encode(const struct lfs_tag_ref *ref, struct lfs_buf *out, struct lfs_error *err) {
+    if (ref->version > INT64_MAX || ref->manifest_size > INT64_MAX)
+        return lfs_fail(err, LFS_E_TOO_BIG, "a number of the tag file is over 2^63 - 1");
+    json_t *metadata = ref->metadata_json ? json_loads(ref->metadata_json, 0, NULL) : json_object();
+    AUTO_JSON *object = json_pack("{s:s?, s:I, s:s?, s:s?, s:I, s:o}", "branch", ref->branch, "version",
+                                  (json_int_t)ref->version, "createdAt", ref->created_at, "updatedAt", ref->updated_at,
+                                  "manifestSize", (json_int_t)ref->manifest_size, "metadata", metadata);
+    return dump(object, out, err);
+}
+
+errint_t lfs_ref_edit(const uint8_t *json, size_t length, const char *what, const char *key, const char *name,
+                      const uint64_t *manifest_size, struct lfs_buf *out, struct lfs_error *err) {
+    const struct reader r = {.what = what, .err = err};
+    AUTO_JSON *object = NULL;
+    LFS_TRY(parse(&r, json, length, &object));
+    if (name && json_object_set_new(object, key, json_string(name)))
+        return lfs_fail_nomem(err);
+    if (manifest_size && json_object_set_new(object, "manifestSize", json_integer((json_int_t)*manifest_size)))
+        return lfs_fail_nomem(err);
+    return dump(object, out, err);
 }

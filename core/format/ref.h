@@ -31,6 +31,7 @@ struct lfs_tag_ref {
     uint64_t version;
     const char *created_at, *updated_at; /* RFC 3339, or NULL */
     uint64_t manifest_size;
+    const char *metadata_json; /* compact JSON object, or NULL */
 };
 
 /* Required keys missing, wrong types, numbers out of range, NUL or bad UTF-8: LFS_E_CORRUPT. `what` names the file. */
@@ -41,5 +42,11 @@ errint_t lfs_tag_ref_decode(const uint8_t *json, size_t length, struct lfs_arena
 
 /* Stock's own form: two spaces, camelCase. */
 errint_t lfs_branch_ref_encode(const struct lfs_branch_ref *ref, struct lfs_buf *out, struct lfs_error *err);
+errint_t lfs_tag_ref_encode(const struct lfs_tag_ref *ref, struct lfs_buf *out, struct lfs_error *err);
+
+/* A branch or tag file with another name at `key` ("parentBranch", "branch"; a `name` of NULL leaves it) and another
+ * manifestSize (NULL leaves it); everything else, keys that nobody knows too, stays as it stands. */
+errint_t lfs_ref_edit(const uint8_t *json, size_t length, const char *what, const char *key, const char *name,
+                      const uint64_t *manifest_size, struct lfs_buf *out, struct lfs_error *err);
 
 #endif

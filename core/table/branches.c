@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Branches: the ref files in _refs/branches (lance-format section 2.1). */
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/ref.h"
@@ -41,6 +39,7 @@ static errint_t read_ref(struct lfs_dataset *ds, struct lfs_arena *arena, const 
         .parent_uuid = ref.n_forks > 1 ? ref.forks[ref.n_forks - 2].uuid : "main",
         .parent_name = ref.parent_branch ? ref.parent_branch : "main",
         .parent_version = ref.parent_version,
+        .parent_manifest_size = ref.manifest_size,
         .forks = ref.forks,
         .n_forks = ref.n_forks,
         .ref_mtime = st.st_mtim,
@@ -60,79 +59,41 @@ errint_t lfs_dataset_branch(struct lfs_dataset *ds, struct lfs_arena *arena, con
     return path ? read_ref(ds, arena, own, path, out, err) : lfs_fail_nomem(err);
 }
 
-/* The branch's name that a directory entry of _refs/branches stands for; NULL for what is no ref file. */
-static char *entry_branch(struct lfs_arena *arena, const char *entry) {
-    size_t length = strlen(entry);
-    if (length <= 5 || strcmp(entry + length - 5, ".json") || entry[0] == 0)
-        return NULL;
-    char *encoded = lfs_strndup(arena, entry, length - 5);
-    return encoded ? lfs_percent_decode(arena, encoded) : NULL;
-}
-
 static int by_name(const void *a, const void *b) {
     return strcmp(((const struct lfs_branch *)a)->name, ((const struct lfs_branch *)b)->name);
 }
 
-static errint_t add_entry(struct lfs_dataset *ds, struct lfs_arena *arena, const char *entry, struct lfs_branch *out,
-                          struct lfs_error *err) {
-    char *name = entry_branch(arena, entry);
-    if (!name)
-        return lfs_fail(err, LFS_E_CORRUPT, REFS_DIR "/%s does not name a branch", entry);
-    LFS_TRY(lfs_branch_name_check(name, err));
-    char *path = lfs_sprintf(arena, REFS_DIR "/%s", entry);
-    return path ? read_ref(ds, arena, name, path, out, err) : lfs_fail_nomem(err);
-}
-
-static errint_t read_all(struct lfs_dataset *ds, struct lfs_arena *arena, DIR *dir, struct lfs_branch **list,
-                         size_t *n_list, size_t *n_bad, struct lfs_error *err) {
-    size_t capacity = *n_list;
-    for (struct dirent *e; (e = readdir(dir));) {
-        size_t length = strlen(e->d_name);
-        if (length < 5 || strcmp(e->d_name + length - 5, ".json"))
-            continue;
-        if (*n_list == capacity) {
-            capacity = capacity * 2 + 16;
-            struct lfs_branch *grown = LFS_NEW_ARRAY(arena, struct lfs_branch, capacity);
-            if (!grown)
-                return lfs_fail_nomem(err);
-            memcpy(grown, *list, *n_list * sizeof *grown);
-            *list = grown;
-        }
-        struct lfs_error why;
-        errint_t result = add_entry(ds, arena, e->d_name, &(*list)[*n_list], &why);
-        if (result == 0) {
-            ++*n_list;
-        } else if (result != -ENOENT) { /* gone between listing and reading: no branch any more */
-            ++*n_bad;
-            lfs_dataset_log_once(ds, why.message, why.message);
-        }
-    }
-    return 0;
+static errint_t read_entry(struct lfs_dataset *ds, struct lfs_arena *arena, const struct lfs_ref_entry *entry,
+                           struct lfs_branch *out, struct lfs_error *err) {
+    if (!entry->name)
+        return lfs_fail(err, LFS_E_CORRUPT, "%s does not name a branch", entry->path);
+    LFS_TRY(lfs_branch_name_check(entry->name, err));
+    return read_ref(ds, arena, entry->name, entry->path, out, err);
 }
 
 errint_t lfs_dataset_branches(struct lfs_dataset *ds, struct lfs_arena *arena, struct lfs_branch **out, size_t *n_out,
                               size_t *n_bad, struct lfs_error *err) {
-    size_t bad = 0;
-    struct lfs_branch *list = LFS_NEW(arena, struct lfs_branch);
-    *n_out = 1;
+    size_t bad = 0, n, count = 1;
+    struct lfs_ref_entry *entries;
+    LFS_TRY(lfs_ref_entries(ds, REFS_DIR, arena, &entries, &n, err));
+    struct lfs_branch *list = LFS_NEW_ARRAY(arena, struct lfs_branch, n + 1);
     if (!list)
         return lfs_fail_nomem(err);
     LFS_TRY(fill_main(ds, list, err));
-    int fd = lfs_open_beneath(ds->root_fd, REFS_DIR, O_RDONLY | O_DIRECTORY, 0);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (fd < 0 && fd != -ENOENT)
-        return lfs_fail_errno(err, -fd, "cannot list the branches");
-    if (dir) {
-        errint_t result = read_all(ds, arena, dir, &list, n_out, &bad, err);
-        closedir(dir);
-        LFS_TRY(result);
-    } else if (fd >= 0) {
-        close(fd);
-        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < n; i++) {
+        struct lfs_error why;
+        errint_t result = read_entry(ds, arena, &entries[i], &list[count], &why);
+        if (result == 0) {
+            count++;
+        } else if (result != -ENOENT) { /* gone between listing and reading: no branch any more */
+            bad++;
+            lfs_dataset_log_once(ds, why.message, why.message);
+        }
     }
-    qsort(list + 1, *n_out - 1, sizeof *list, by_name);
+    qsort(list + 1, count - 1, sizeof *list, by_name);
     if (n_bad)
         *n_bad = bad;
     *out = list;
+    *n_out = count;
     return 0;
 }

@@ -91,6 +91,7 @@ void lfs_dataset_close(struct lfs_dataset *ds) {
     if (!ds)
         return;
     lfs_version_cache_free(&ds->cache);
+    lfs_reference_cache_free(ds->references);
     if (ds->root_fd >= 0)
         close(ds->root_fd);
     pthread_mutex_destroy(&ds->lock);

@@ -42,7 +42,7 @@ struct lfs_branch {
     const char *uuid; /* names the line: "main", or the branch's own uuid (32 hex digits); "" when the ref has none */
     const char *parent_uuid; /* "main" or the parent line's uuid; NULL for main */
     const char *parent_name; /* NULL for main */
-    uint64_t parent_version;
+    uint64_t parent_version, parent_manifest_size; /* as the ref says */
     const struct lfs_fork *forks; /* from main down to this branch */
     size_t n_forks;
     struct timespec ref_mtime; /* of the ref file; of the root directory for main */
@@ -61,9 +61,21 @@ errint_t lfs_dataset_branches(struct lfs_dataset *ds, struct lfs_arena *arena, s
 errint_t lfs_dataset_branch(struct lfs_dataset *ds, struct lfs_arena *arena, const char *name, struct lfs_branch *out,
                             struct lfs_error *err);
 
-/* One tag by name, read now. LFS_E_NOT_FOUND when there is no such ref file; LFS_E_CORRUPT when it cannot be parsed. That
- * its branch and version are there is not looked at. */
-errint_t lfs_dataset_tag(struct lfs_dataset *ds, struct lfs_arena *arena, const char *name, struct lfs_tag_ref *out,
+/* A tag: a name for one version of one branch. */
+struct lfs_tag {
+    const char *name;
+    const char *branch; /* "main" or the branch's name; whether it is there is not looked at */
+    uint64_t version;
+    struct lfs_tag_ref ref; /* the file's content */
+    struct timespec ref_mtime;
+};
+
+/* Every tag, sorted by name (bytes). A file that cannot be read or parsed is left out, and logged once; `n_bad` (may be
+ * NULL) counts them. */
+errint_t lfs_dataset_tags(struct lfs_dataset *ds, struct lfs_arena *arena, struct lfs_tag **out, size_t *n_out,
+                          size_t *n_bad, struct lfs_error *err);
+/* One tag by name: LFS_E_NOT_FOUND, LFS_E_CORRUPT. */
+errint_t lfs_dataset_tag(struct lfs_dataset *ds, struct lfs_arena *arena, const char *name, struct lfs_tag *out,
                          struct lfs_error *err);
 
 /* The numbered versions in <dir>/_versions, ascending. LFS_E_CORRUPT when both naming schemes stand there.

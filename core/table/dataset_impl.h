@@ -34,6 +34,9 @@ struct lfs_version_cache {
     size_t bytes, bytes_max; /* of cached versions and of all blocks */
 };
 
+struct lfs_reference_cache; /* references.c */
+void lfs_reference_cache_free(struct lfs_reference_cache *cache);
+
 struct lfs_dataset {
     char *path;      /* absolute, as given, no trailing slash */
     char *real_path; /* links resolved: only ever compared with, never written */
@@ -44,11 +47,21 @@ struct lfs_dataset {
     struct lfs_arena *arena;            /* owns the strings above */
     pthread_mutex_t lock;               /* guards what follows; never held across I/O */
     struct lfs_version_cache cache;
+    struct lfs_reference_cache *references; /* NULL until something asks */
     struct lfs_map logged; /* complaints made once */
 };
 
 /* Drop all versions; nobody may hold one any more. */
 void lfs_version_cache_free(struct lfs_version_cache *cache);
+
+/* A directory of refs: what stock takes for refs, that is all that ends in ".json" (lance-format section 2.1). */
+struct lfs_ref_entry {
+    char *path; /* relative to the root */
+    char *name; /* the name that it stands for; NULL when its file's name stands for none */
+};
+/* In no order. A directory that is not there holds none. */
+errint_t lfs_ref_entries(struct lfs_dataset *ds, const char *directory, struct lfs_arena *arena,
+                         struct lfs_ref_entry **out, size_t *n_out, struct lfs_error *err);
 
 /* Log a complaint once a data set and key. */
 void lfs_dataset_log_once(struct lfs_dataset *ds, const char *key, const char *message);

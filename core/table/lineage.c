@@ -47,9 +47,8 @@ errint_t lfs_lines_version(const struct lfs_lines *lines, const char *line, uint
     return result;
 }
 
-errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_version *version, struct lfs_vector *out,
-                          struct lfs_error *err) {
-    const LanceManifest *m = version->manifest.message;
+errint_t lfs_number_vector(const struct lfs_branch *branch, uint64_t number, const char *carried, struct lfs_vector *out,
+                           struct lfs_error *err) {
     const char *line = "main";
     uint64_t first = 0; /* the line's first version, which is its parent's state */
     for (size_t i = 0; i < branch->n_forks; i++) {
@@ -62,9 +61,8 @@ errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_vers
         return lfs_fail(err, LFS_E_UNSUPPORTED,
                         "branch %s has no identifier (it was made by an old Lance), so its history cannot be told",
                         branch->name);
-    if (version->number > first)
-        LFS_TRY(lfs_vector_raise(out, branch->uuid, version->number, err));
-    const char *carried = lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_VECTOR);
+    if (number > first)
+        LFS_TRY(lfs_vector_raise(out, branch->uuid, number, err));
     return carried ? lfs_vector_parse(out, carried, branch->name, err) : 0;
 }
 
@@ -77,6 +75,13 @@ static const char *metadata_of(const struct lfs_version *version, const char *ke
 const char *lfs_version_picked(const struct lfs_version *version) { return metadata_of(version, LFS_KEY_PICKED); }
 
 const char *lfs_version_partial(const struct lfs_version *version) { return metadata_of(version, LFS_KEY_PARTIAL); }
+
+errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_version *version, struct lfs_vector *out,
+                          struct lfs_error *err) {
+    const LanceManifest *m = version->manifest.message;
+    return lfs_number_vector(branch, version->number,
+                             lfs_entries_get(m->table_metadata, m->n_table_metadata, LFS_KEY_VECTOR), out, err);
+}
 
 /* A line whose branch is gone: its ref file was kept beside its bases. */
 errint_t lfs_lines_any_branch(const struct lfs_lines *lines, const char *line, struct lfs_branch *out,

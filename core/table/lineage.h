@@ -59,6 +59,10 @@ errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_vers
 const char *lfs_version_picked(const struct lfs_version *version);
 const char *lfs_version_partial(const struct lfs_version *version);
 
+/* The same for a version that is known by its number and the text of its lancefs.vector (NULL: none). */
+errint_t lfs_number_vector(const struct lfs_branch *branch, uint64_t number, const char *carried, struct lfs_vector *out,
+                           struct lfs_error *err);
+
 /* A state that both sides hold and that no other such state holds. */
 struct lfs_base {
     const char *line;

@@ -49,9 +49,8 @@ static char *normalise(struct lfs_arena *arena, const char *path) {
     return out;
 }
 
-/* The absolute path that a base path string means, or NULL with `err` filled (lance-format section 5). */
-static char *base_path_text(const struct lfs_version *v, const char *text, struct lfs_arena *arena,
-                            struct lfs_error *err) {
+/* The absolute path that a base path string means (lance-format section 5); NULL when it is unusable, or no local one. */
+static char *plain_path(const char *text, struct lfs_arena *arena, bool *local) {
     static const char *const schemes[] = {"file-object-store://", "file://", "file:"};
     const char *path = text;
     bool encoded = false;
@@ -60,13 +59,26 @@ static char *base_path_text(const struct lfs_version *v, const char *text, struc
             path = text + strlen(schemes[i]);
             encoded = true;
         }
-    if (!encoded && strstr(text, "://")) {
+    *local = encoded || !strstr(text, "://");
+    char *plain = !*local ? NULL : encoded ? lfs_percent_decode(arena, path) : lfs_strdup(arena, path);
+    return plain ? normalise(arena, plain) : NULL;
+}
+
+char *lfs_base_path(const char *text, struct lfs_arena *arena) {
+    bool local;
+    return *text == '/' || strncmp(text, "file", 4) == 0 ? plain_path(text, arena, &local) : NULL;
+}
+
+/* The same for a version's base path, with `err` filled. */
+static char *base_path_text(const struct lfs_version *v, const char *text, struct lfs_arena *arena,
+                            struct lfs_error *err) {
+    bool local;
+    char *out = plain_path(text, arena, &local);
+    if (!local) {
         lfs_fail(err, LFS_E_UNSUPPORTED, "version %llu of %s has files in %s, which is not on a local file system",
                  (unsigned long long)v->number, *v->dir ? v->dir : "main", text);
         return NULL;
     }
-    char *plain = encoded ? lfs_percent_decode(arena, path) : lfs_strdup(arena, path);
-    char *out = plain ? normalise(arena, plain) : NULL;
     if (!out)
         lfs_fail(err, LFS_E_CORRUPT, "version %llu of %s has the unusable base path %s", (unsigned long long)v->number,
                  *v->dir ? v->dir : "main", text);
@@ -187,6 +199,70 @@ errint_t lfs_locate(const struct lfs_version *version, enum lfs_file_kind kind, 
         q.sub = "";
     }
     return locate_by_base(&q, base);
+}
+
+/* --- every meaning of a base path string --- */
+
+struct places {
+    struct lfs_arena *arena;
+    const char **list;
+    size_t count, capacity;
+};
+
+static bool add_place(struct places *p, const char *rest) {
+    for (size_t i = 0; i < p->count; i++)
+        if (strcmp(p->list[i], rest) == 0)
+            return true;
+    char *own = p->count < p->capacity ? lfs_strdup(p->arena, rest) : NULL;
+    if (own)
+        p->list[p->count++] = own;
+    return own != NULL;
+}
+
+static bool is_root_dir(struct lfs_dataset *ds, const char *path) {
+    struct stat here, there;
+    return stat(path, &there) == 0 && fstat(ds->root_fd, &here) == 0 && here.st_dev == there.st_dev &&
+           here.st_ino == there.st_ino;
+}
+
+/* Each leading part of the path that has this data set's name, or is its root today. */
+static bool add_by_parts(struct places *p, struct lfs_dataset *ds, char *path) {
+    for (char *at = path; *at == '/';) {
+        char *part = at + 1, *end = part + strcspn(part, "/");
+        size_t length = (size_t)(end - part);
+        bool named = (length == strlen(ds->name) && strncmp(part, ds->name, length) == 0) ||
+                     (length == strlen(ds->real_name) && strncmp(part, ds->real_name, length) == 0);
+        char saved = *end;
+        *end = 0;
+        bool root = named || is_root_dir(ds, path);
+        *end = saved;
+        if (root && !add_place(p, saved ? end + 1 : end))
+            return false;
+        at = end;
+    }
+    return true;
+}
+
+errint_t lfs_base_places(struct lfs_dataset *ds, const char *text, struct lfs_arena *arena, const char ***out,
+                         size_t *n_out, struct lfs_error *err) {
+    bool local;
+    char real[PATH_MAX], *path = plain_path(text, arena, &local);
+    struct places p = {.arena = arena};
+    *n_out = 0;
+    if (!path)
+        return local ? lfs_fail(err, LFS_E_CORRUPT, "the base path %s cannot be used", text) : 0;
+    for (const char *c = path; *c; c++)
+        p.capacity += *c == '/';
+    p.capacity += 2;
+    p.list = LFS_NEW_ARRAY(arena, const char *, p.capacity);
+    if (!p.list || !add_by_parts(&p, ds, path))
+        return lfs_fail_nomem(err);
+    const char *rest = realpath(path, real) ? below(real, ds->real_path) : NULL;
+    if (rest && !add_place(&p, rest))
+        return lfs_fail_nomem(err);
+    *out = p.list;
+    *n_out = p.count;
+    return 0;
 }
 
 /* Is an opened directory outside the data set one that bases= allows? Asked of the descriptor, not of the name. */

@@ -32,6 +32,18 @@ enum { LFS_NO_BASE = -1 };
 errint_t lfs_locate(const struct lfs_version *version, enum lfs_file_kind kind, int64_t base_id, const char *name,
                     struct lfs_arena *arena, struct lfs_location *out, struct lfs_error *err);
 
+/*
+ * Every directory inside the data set (relative to its root, "" for the root) that a base path string can mean to
+ * anybody who reads it: by its text, where a part of it is this data set's name, and by where it leads on this machine
+ * today, links and bind mounts followed. There may be none; whether files are there is not looked at.
+ */
+errint_t lfs_base_places(struct lfs_dataset *ds, const char *text, struct lfs_arena *arena, const char ***out,
+                         size_t *n_out, struct lfs_error *err);
+
+/* The absolute path that a base path string means to stock Lance (lance-format section 5); NULL for one that is relative,
+ * unusable, or on no local file system. */
+char *lfs_base_path(const char *text, struct lfs_arena *arena);
+
 /* Open read-only, beneath the root (or the outside directory), never through a link that leads out of it; regular files
  * only. The descriptor, or a negative errno with `err` filled. */
 int lfs_location_open(struct lfs_dataset *ds, const struct lfs_location *location, struct lfs_error *err);

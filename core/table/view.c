@@ -104,7 +104,7 @@ static errint_t stat_versions(struct lfs_views *views, const char *dir, struct s
 }
 
 /* When was this version committed? From its manifest where that can be read, else from its file. */
-static struct timespec commit_time(struct lfs_views *views, const char *dir, uint64_t number, enum lfs_naming naming) {
+struct timespec lfs_views_time(struct lfs_views *views, const char *dir, uint64_t number, enum lfs_naming naming) {
     char name[LFS_MANIFEST_NAME_SIZE];
     struct lfs_rendered_info info;
     struct lfs_version *version;
@@ -137,12 +137,45 @@ static void forget_dir(struct lfs_views *views, struct lfs_view_dir *d, struct l
     d->tip_valid = false;
 }
 
+/* The manifest that a branch's view was made from, to see whether it still stands there: a branch that was deleted and made
+ * again may have its directory's inode number. */
+struct origin {
+    char file_name[LFS_MANIFEST_NAME_SIZE]; /* "" = there is no view */
+    dev_t dev;
+    ino_t ino;
+    off_t size;
+    struct timespec mtime;
+};
+
+/* With the lock held. */
+static struct origin origin_of(const struct lfs_view_dir *d) {
+    struct origin o = {.file_name = ""};
+    if (d->view) {
+        const struct lfs_version *v = d->view->version;
+        o = (struct origin){.dev = v->dev, .ino = v->ino, .size = v->file_size, .mtime = v->mtime};
+        memcpy(o.file_name, v->file_name, sizeof o.file_name);
+    }
+    return o;
+}
+
+static bool still_there(struct lfs_views *views, const char *dir, const struct origin *o) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    struct stat st;
+    char *path = arena && *o->file_name ? lfs_sprintf(arena, "%s%s_versions/%s", dir, *dir ? "/" : "", o->file_name) : NULL;
+    LFS_AUTO_FD fd = path ? lfs_dataset_open_beneath(views->ds, path, O_PATH) : -1;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == o->dev && st.st_ino == o->ino && st.st_size == o->size &&
+           is_same_time(st.st_mtim, o->mtime);
+}
+
 errint_t lfs_views_tip(struct lfs_views *views, const char *dir, struct lfs_view_tip *out, struct lfs_error *err) {
     struct stat now;
     LFS_TRY(stat_versions(views, dir, &now, err));
     pthread_mutex_lock(&views->lock);
     struct lfs_view_dir *d = dir_of(views, dir);
     bool unchanged = d && is_unchanged(d, &now);
+    struct origin origin = {.file_name = ""};
+    if (d && !unchanged)
+        origin = origin_of(d);
     if (unchanged)
         *out = d->tip;
     pthread_mutex_unlock(&views->lock);
@@ -155,9 +188,11 @@ errint_t lfs_views_tip(struct lfs_views *views, const char *dir, struct lfs_view
     struct lfs_view *dropped = NULL;
     clock_gettime(CLOCK_REALTIME, &looked_at);
     LFS_TRY(lfs_dataset_tip(views->ds, dir, &out->number, &out->naming, err));
-    out->time = commit_time(views, dir, out->number, out->naming);
+    out->time = lfs_views_time(views, dir, out->number, out->naming);
+    bool replaced = *origin.file_name && !still_there(views, dir, &origin);
     pthread_mutex_lock(&views->lock);
-    if (d->tip_valid && (!is_same_dir(&d->versions, &now) || out->number < d->tip.number))
+    replaced &= d->view && d->view->version->ino == origin.ino;
+    if (d->tip_valid && (replaced || !is_same_dir(&d->versions, &now) || out->number < d->tip.number))
         forget_dir(views, d, &dropped); /* another branch of that name, or one that was taken back */
     d->tip = *out;
     d->versions = now;

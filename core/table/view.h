@@ -98,6 +98,14 @@ errint_t lfs_views_find(struct lfs_views *views, const char *dir, enum lfs_file_
 errint_t lfs_views_list(struct lfs_views *views, const char *dir, enum lfs_file_kind kind, const char *sub,
                         struct lfs_arena *arena, struct lfs_view_entry **out, size_t *n_out, struct lfs_error *err);
 
+/* The same for one version: just the names that it uses. -ENOENT when there is no such version. */
+errint_t lfs_views_list_version(struct lfs_views *views, const char *dir, uint64_t version, enum lfs_file_kind kind,
+                                const char *sub, struct lfs_arena *arena, struct lfs_view_entry **out, size_t *n_out,
+                                struct lfs_error *err);
+
+/* When was a version committed? Zero where it is not there. */
+struct timespec lfs_views_time(struct lfs_views *views, const char *dir, uint64_t version, enum lfs_naming naming);
+
 /* --- manifests and transactions --- */
 
 enum lfs_rendered_kind { LFS_RENDER_MANIFEST, LFS_RENDER_TRANSACTION };

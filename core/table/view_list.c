@@ -15,6 +15,7 @@ struct listing {
     enum lfs_file_kind kind;
     const char *sub;
     struct lfs_arena *arena;
+    bool names_only;      /* of one version: what else lies in the branch's own directory is not its */
     struct lfs_map names; /* component -> struct lfs_view_entry */
     struct lfs_map dirs;  /* "+directory" inside, "-directory" outside -> struct open_dir */
 };
@@ -237,6 +238,8 @@ static errint_t list_top(struct listing *l, const struct lfs_view *view) {
     location.directory = lfs_view_join(l->arena, l->dir, own[l->kind]);
     if (!location.directory || (view && add_names(l, view) < 0))
         return -ENOMEM;
+    if (l->names_only)
+        return 0;
     return add_disk_directory(l, &location) == -ENOMEM ? -ENOMEM : 0; /* one that is not there holds nothing */
 }
 
@@ -254,24 +257,44 @@ static errint_t list_below(struct listing *l, const struct lfs_view *view) {
     return add_names(l, view);
 }
 
-errint_t lfs_views_list(struct lfs_views *views, const char *dir, enum lfs_file_kind kind, const char *sub,
-                        struct lfs_arena *arena, struct lfs_view_entry **out, size_t *n_out, struct lfs_error *err) {
-    struct listing l = {views, dir, kind, sub, arena, .names = {0}, .dirs = {0}};
-    struct lfs_view *view;
-    lfs_map_init(&l.names, arena);
-    lfs_map_init(&l.dirs, arena);
-    if (lfs_views_get(views, dir, false, &view, NULL) < 0)
-        view = NULL; /* the branch's own files are there all the same */
-    errint_t result = *sub ? list_below(&l, view) : list_top(&l, view);
-    close_dirs(&l);
-    lfs_views_put(views, view);
+static errint_t list_view(struct listing *l, const struct lfs_view *view, struct lfs_view_entry **out, size_t *n_out,
+                          struct lfs_error *err) {
+    lfs_map_init(&l->names, l->arena);
+    lfs_map_init(&l->dirs, l->arena);
+    errint_t result = *l->sub ? list_below(l, view) : list_top(l, view);
+    close_dirs(l);
     if (result < 0)
-        return result == -ENOMEM ? lfs_fail_nomem(err) : lfs_fail_errno(err, -result, "cannot list %s of %s", sub, dir);
-    *out = LFS_NEW_ARRAY(arena, struct lfs_view_entry, l.names.count);
+        return result == -ENOMEM ? lfs_fail_nomem(err)
+                                 : lfs_fail_errno(err, -result, "cannot list %s of %s", l->sub, l->dir);
+    *out = LFS_NEW_ARRAY(l->arena, struct lfs_view_entry, l->names.count);
     if (!*out)
         return lfs_fail_nomem(err);
-    for (size_t i = 0; i < l.names.count; i++)
-        (*out)[i] = *(const struct lfs_view_entry *)l.names.entries[i].value;
-    *n_out = l.names.count;
+    for (size_t i = 0; i < l->names.count; i++)
+        (*out)[i] = *(const struct lfs_view_entry *)l->names.entries[i].value;
+    *n_out = l->names.count;
     return 0;
+}
+
+errint_t lfs_views_list(struct lfs_views *views, const char *dir, enum lfs_file_kind kind, const char *sub,
+                        struct lfs_arena *arena, struct lfs_view_entry **out, size_t *n_out, struct lfs_error *err) {
+    struct listing l = {.views = views, .dir = dir, .kind = kind, .sub = sub, .arena = arena};
+    struct lfs_view *view;
+    if (lfs_views_get(views, dir, false, &view, NULL) < 0)
+        view = NULL; /* the branch's own files are there all the same */
+    errint_t result = list_view(&l, view, out, n_out, err);
+    lfs_views_put(views, view);
+    return result;
+}
+
+errint_t lfs_views_list_version(struct lfs_views *views, const char *dir, uint64_t version, enum lfs_file_kind kind,
+                                const char *sub, struct lfs_arena *arena, struct lfs_view_entry **out, size_t *n_out,
+                                struct lfs_error *err) {
+    struct listing l = {.views = views, .dir = dir, .kind = kind, .sub = sub, .arena = arena, .names_only = true};
+    struct lfs_version *state;
+    struct lfs_view *view;
+    LFS_TRY(lfs_dataset_version(views->ds, dir, version, &state, err));
+    LFS_TRY(lfs_view_build(state, &view, err));
+    errint_t result = list_view(&l, view, out, n_out, err);
+    lfs_view_destroy(view);
+    return result;
 }

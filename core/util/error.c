@@ -19,6 +19,8 @@ int lfs_code_errno(enum lfs_code code) {
     case LFS_E_NO_BASE: return ENODATA;
     case LFS_E_DENIED: return EPERM;
     case LFS_E_FORBIDDEN: return EACCES;
+    case LFS_E_BUSY: return EBUSY;
+    case LFS_E_EXISTS: return EEXIST;
     case LFS_E_READ_ONLY: return EROFS;
     case LFS_E_INTERRUPTED: return EINTR;
     case LFS_E_TOO_BIG: return EFBIG;

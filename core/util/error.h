@@ -25,6 +25,8 @@ enum lfs_code {
     LFS_E_NO_BASE,     /* ENODATA: the merge base was cleaned away */
     LFS_E_DENIED,      /* EPERM */
     LFS_E_FORBIDDEN,   /* EACCES: outside what bases= allows */
+    LFS_E_BUSY,        /* EBUSY: somebody stands on it */
+    LFS_E_EXISTS,      /* EEXIST: that name is taken */
     LFS_E_READ_ONLY,   /* EROFS */
     LFS_E_INTERRUPTED, /* EINTR */
     LFS_E_TOO_BIG,     /* EFBIG: over a limit of limits.h */

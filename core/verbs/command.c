@@ -41,7 +41,8 @@ errint_t lfs_command_number(const char *text, const char *what, uint64_t *out, s
 
 /* --- which verb takes which option --- */
 
-enum { ALL_VERBS = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REVERT | LFS_VERB_UNDO };
+enum { MERGING = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REVERT | LFS_VERB_UNDO };
+enum { COMMITTING = MERGING | LFS_VERB_REHOME };
 enum { DECIDING = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REVERT }; /* an undo goes back as a whole or not at all */
 
 static const struct {
@@ -55,19 +56,19 @@ static const struct {
     {"config=", DECIDING},
     {"indexes=", DECIDING},
     {"only=", DECIDING},
-    {"mode=", LFS_VERB_MERGE | LFS_VERB_PICK}, /* the others bring nothing from elsewhere */
+    {"mode=", LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REHOME}, /* the others bring nothing from elsewhere */
     {"fieldids=", LFS_VERB_MERGE | LFS_VERB_PICK},
     {"ff=", LFS_VERB_MERGE},
     {"base=", LFS_VERB_MERGE},
     {"replay", LFS_VERB_MERGE},
     {"squash", LFS_VERB_PICK},
     {"steps=", LFS_VERB_UNDO},
-    {"from=", 0}, /* of control files that are not there yet */
-    {"older-than=", 0},
-    {"expect=", ALL_VERBS},
-    {"message=", ALL_VERBS},
-    {"property.", ALL_VERBS},
-    {"dry-run", ALL_VERBS},
+    {"from=", LFS_VERB_BRANCH | LFS_VERB_TAG},
+    {"older-than=", LFS_VERB_GC},
+    {"expect=", COMMITTING},
+    {"message=", COMMITTING},
+    {"property.", COMMITTING},
+    {"dry-run", COMMITTING | LFS_VERB_GC},
 };
 
 static const struct {
@@ -76,7 +77,11 @@ static const struct {
 } files[] = {{LFS_VERB_MERGE, ".merge"},
              {LFS_VERB_PICK, ".cherry-pick"},
              {LFS_VERB_REVERT, ".revert"},
-             {LFS_VERB_UNDO, ".undo"}};
+             {LFS_VERB_UNDO, ".undo"},
+             {LFS_VERB_REHOME, ".rehome"},
+             {LFS_VERB_BRANCH, ".branch"},
+             {LFS_VERB_TAG, ".tag"},
+             {LFS_VERB_GC, ".gc"}};
 
 static errint_t not_taken(const char *option, const char *file, unsigned verbs, struct lfs_error *err) {
     LFS_AUTO_BUF where = {0};
@@ -167,6 +172,28 @@ static errint_t add_property(const char *key, const char *value, struct lfs_aren
 
 static bool is_strategy(const char *key) { return strcmp(key, "strategy") == 0 || pick(key, class_names) >= 0; }
 
+/* "7d", "90m", "0": a number and its unit, in seconds. */
+static errint_t set_age(const char *value, struct lfs_command *c, struct lfs_error *err) {
+    static const struct {
+        char unit;
+        uint64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}, {0, 0}};
+    char digits[24];
+    size_t length = strspn(value, "0123456789"), i = 0;
+    while (units[i].unit && units[i].unit != value[length])
+        i++;
+    bool bare_zero = strcmp(value, "0") == 0;
+    if (length == 0 || length >= sizeof digits || (!bare_zero && (!units[i].unit || value[length + 1])))
+        return lfs_fail(err, LFS_E_USAGE, "older-than=%s: a number with its unit is wanted, as in 90s, 30m, 12h, 7d or 2w", value);
+    memcpy(digits, value, length);
+    digits[length] = 0;
+    LFS_TRY(lfs_command_number(digits, "older-than", &c->older_than, err));
+    c->has_older_than = true;
+    if (__builtin_mul_overflow(c->older_than, units[i].seconds, &c->older_than) || c->older_than > INT32_MAX)
+        return lfs_fail(err, LFS_E_USAGE, "older-than=%s is too long ago", value);
+    return 0;
+}
+
 static errint_t set_only(const char *value, struct lfs_arena *arena, struct lfs_command *c, struct lfs_error *err) {
     unsigned classes = 0;
     for (const char *p = value;; p++) {
@@ -213,6 +240,12 @@ static errint_t set_option(const char *key, const char *value, struct lfs_arena 
         LFS_TRY(lfs_command_number(value, "steps", &c->steps, err));
         return c->steps ? 0 : lfs_fail(err, LFS_E_USAGE, "steps=0 undoes nothing");
     }
+    if (strcmp(key, "from") == 0) {
+        LFS_TRY(lfs_command_number(value, "from", &c->from, err));
+        return c->from ? 0 : lfs_fail(err, LFS_E_NOT_FOUND, "from=0: versions begin with 1");
+    }
+    if (strcmp(key, "older-than") == 0)
+        return set_age(value, c, err);
     if (strcmp(key, "message") == 0) {
         c->message = value;
         return 0;
@@ -227,8 +260,6 @@ static errint_t set_option(const char *key, const char *value, struct lfs_arena 
         c->base = value;
         return *value ? 0 : lfs_fail(err, LFS_E_USAGE, "base= names no version");
     }
-    if (strcmp(key, "from") == 0 || strcmp(key, "older-than") == 0)
-        return 0; /* no verb here takes it, and lfs_command_check says so */
     return lfs_fail(err, LFS_E_USAGE, "%s=: there is no such option", key);
 }
 

@@ -14,7 +14,16 @@
 enum lfs_ff { LFS_FF_AUTO, LFS_FF_ONLY, LFS_FF_NEVER };
 
 /* Verbs, as bits: which options each one takes is one table in command.c. */
-enum lfs_verb_kind { LFS_VERB_MERGE = 1, LFS_VERB_PICK = 2, LFS_VERB_REVERT = 4, LFS_VERB_UNDO = 8 };
+enum lfs_verb_kind {
+    LFS_VERB_MERGE = 1,
+    LFS_VERB_PICK = 2,
+    LFS_VERB_REVERT = 4,
+    LFS_VERB_UNDO = 8,
+    LFS_VERB_REHOME = 16,
+    LFS_VERB_BRANCH = 32,
+    LFS_VERB_TAG = 64,
+    LFS_VERB_GC = 128,
+};
 
 struct lfs_command {
     const char **words; /* what is no option: refs */
@@ -27,6 +36,9 @@ struct lfs_command {
     bool dry_run, squash, replay;
     const char *base; /* base=: a ref; NULL when not given */
     uint64_t steps; /* 1 when not given */
+    uint64_t from;  /* a version of this branch; 0 when not given: its tip */
+    bool has_older_than;
+    uint64_t older_than; /* seconds */
     bool has_expect;
     uint64_t expect;
     const char *message; /* NULL when not given */

@@ -29,7 +29,7 @@ bool lfs_verb_is_tag(const char *word) { return strncmp(word, "tags/", 5) == 0; 
 static errint_t find_tag(struct lfs_verb_context *context, const char *word, struct lfs_branch *out, uint64_t *version,
                          struct lfs_error *err) {
     struct lfs_dataset *ds = context->call->dataset;
-    struct lfs_tag_ref tag;
+    struct lfs_tag tag;
     struct lfs_error why;
     size_t length = strlen(word + 5);
     while (length > 1 && word[5 + length - 1] == '/') /* as a shell completes directories */
@@ -44,9 +44,9 @@ static errint_t find_tag(struct lfs_verb_context *context, const char *word, str
         return lfs_fail(err, LFS_E_NOT_FOUND, "there is no tag %s; the branch %s is written tree/%s", name, word, word);
     LFS_TRY(result);
     *version = tag.version;
-    if (lfs_dataset_branch(ds, context->arena, tag.branch ? tag.branch : "main", out, &why) < 0)
+    if (lfs_dataset_branch(ds, context->arena, tag.branch, out, &why) < 0)
         return lfs_fail(err, LFS_E_NOT_FOUND, "the tag %s stands on the branch %s, which is not there: %s", name,
-                        tag.branch ? tag.branch : "main", why.message);
+                        tag.branch, why.message);
     return 0;
 }
 

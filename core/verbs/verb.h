@@ -18,7 +18,11 @@ struct lfs_verb_context {
 errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_cherry_pick(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_revert(struct lfs_verb_context *context, struct lfs_error *err);
+errint_t lfs_verb_make_branch(struct lfs_verb_context *context, struct lfs_error *err);
+errint_t lfs_verb_tag(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_undo(struct lfs_verb_context *context, struct lfs_error *err);
+errint_t lfs_verb_rehome(struct lfs_verb_context *context, struct lfs_error *err);
+errint_t lfs_verb_gc(struct lfs_verb_context *context, struct lfs_error *err);
 
 /* A branch and one of its versions, to be released. */
 struct lfs_state {

@@ -64,10 +64,46 @@ static const struct verb verbs[] = {
      "#   echo steps=1 > .undo\n"
      "#\n"
      "# Options: expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"},
+    {".rehome", LFS_VERB_REHOME, lfs_verb_rehome,
+     "# .rehome: all [options]\n"
+     "# files that this branch reaches through base paths become its own: one new version, in which no row changes\n"
+     "#\n"
+     "#   echo all > .rehome                       by hard links; what cannot be linked is copied\n"
+     "#   echo 'all mode=copy' > .rehome           by copies, which share their blocks where the file system can\n"
+     "#\n"
+     "# Options: mode=link|copy  expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"},
+    {".branch", LFS_VERB_BRANCH, lfs_verb_make_branch,
+     "# .branch: NAME [from=VERSION]\n"
+     "# write a name here to make a new branch from this one, as it is now or as it was at VERSION\n"
+     "#\n"
+     "#   echo exp/colours > .branch               a / in a name is a directory level of tree/\n"
+     "#   echo 'retry from=7' > .branch\n"
+     "#\n"
+     "# mkdir MNT/tree/NAME makes one from main's tip; mv renames and rmdir deletes a branch.\n"},
+    {".tag", LFS_VERB_TAG, lfs_verb_tag,
+     "# .tag: NAME [from=VERSION] [move]\n"
+     "# write a name here to tag this branch's newest version, or VERSION; move: a tag of that name is moved\n"
+     "#\n"
+     "#   echo v1 > .tag\n"
+     "#   echo 'good from=7 move' > .tag\n"
+     "#\n"
+     "# MNT/tags/NAME leads to the tagged version; rm deletes the tag.\n"},
+    {".gc", LFS_VERB_GC, lfs_verb_gc,
+     "# .gc: [older-than=7d] [dry-run]\n"
+     "# removes files that no branch, tag or version that is still there needs: data, deletion, index and transaction files,\n"
+     "# half-made files, and what _lancefs/lines keeps for nobody any more. Versions themselves are not removed.\n"
+     "#\n"
+     "#   echo dry-run > .gc                       what would go; nothing is removed\n"
+     "#   echo older-than=7d > .gc                 what has been there for a week, at least (the default)\n"
+     "#   echo older-than=0s > .gc                 all of it: only when no other program writes to the data set\n"
+     "#\n"
+     "# Other data sets that reach into this one (shallow clones) are not looked at. Reading this file meanwhile shows\n"
+     "# how far it is.\n"},
 };
 
-const char *const lfs_branch_control_files[] = {".merge", ".cherry-pick", ".revert", ".undo", NULL};
-const char *const lfs_root_control_files[] = {".merge", NULL};
+const char *const lfs_branch_control_files[] = {".merge",  ".cherry-pick", ".revert", ".undo",
+                                                ".rehome", ".branch",      ".tag",    NULL};
+const char *const lfs_root_control_files[] = {".merge", ".gc", NULL};
 
 static const struct verb *find(const char *file) {
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)

@@ -12,6 +12,7 @@
 #include "commit/commit.h"
 #include "table/dataset.h"
 #include "util/buf.h"
+#include "util/progress.h"
 
 /* What a caller sets once for all commands. */
 struct lfs_verb_settings {
@@ -26,6 +27,7 @@ struct lfs_verb_call {
     const char *branch;          /* the branch whose control file was written; NULL for MNT/<verb>, which names the target itself */
     const char *line;            /* one command, without its newline; not NUL-holding, at most LFS_COMMAND_BYTES_MAX */
     const atomic_bool *cancel;   /* may be NULL; once true the command stops with EINTR unless it has committed */
+    struct lfs_progress *progress; /* may be NULL; told how far the command is */
 };
 
 /* Names of the verbs that have a control file in a branch directory and at the root: NULL-terminated, e.g. ".merge". */

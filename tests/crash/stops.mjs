@@ -47,7 +47,7 @@ export async function checkRecovery(w, g, mode, where) {
 
 // Each call that changes the file system in a merge of feature into main: what it is about, without the names that
 // differ from run to run, and which one of its kind it is.
-function calls(g, counts) {
+export function calls(g, counts) {
   const nth = new Map();
   return fs
     .readFileSync(counts, "utf8")

@@ -29,6 +29,7 @@ const ERRNO = {
   "Function not implemented": "ENOSYS",
   "Software caused connection abort": "ECONNABORTED",
   "Not a directory": "ENOTDIR",
+  "Directory not empty": "ENOTEMPTY",
   "File name too long": "ENAMETOOLONG",
 };
 // The errno that a message on standard error names; undefined for none.

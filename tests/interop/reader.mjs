@@ -19,7 +19,8 @@ function database(dir) {
 
 // Calls fn(table, { db, main }) with the table of `branch` in the data set at `dir`.
 export async function withTable({ lancedb }, dir, branch, fn) {
-  const { root, table, done } = database(path.resolve(dir));
+  // a URL or a path that begins with a dot is left as it is spelt: stock Lance compares such strings
+  const { root, table, done } = database(/^(file:|\.)/.test(dir) ? dir : path.resolve(dir));
   const opened = [];
   const keep = (x) => (opened.push(x), x);
   try {
@@ -119,8 +120,17 @@ const OPS = {
     await t.restore();
   },
   fork: async (t, { name, from, version }) => (await (await t.branches()).create(name, from, version)).close(),
-  tag: async (t, { name, version }) => (await t.tags()).create(name, version),
   drop: async (t, { name }) => (await t.branches()).delete(name),
+  tag: async (t, { name, version }) => (await t.tags()).create(name, version),
+  untag: async (t, { name }) => (await t.tags()).delete(name),
+  // { name: version }
+  tags: async (t) =>
+    Object.fromEntries(Object.entries(await (await t.tags()).list()).map(([name, tag]) => [name, Number(tag.version)])),
+  // { name: [parent, version] }
+  forks: async (t) =>
+    Object.fromEntries(
+      Object.entries(await (await t.branches()).list()).map(([name, b]) => [name, [b.parentBranch ?? "main", Number(b.parentVersion)]]),
+    ),
   branches: async (t) => Object.keys(await (await t.branches()).list()).sort(),
   count: (t, { where }) => t.countRows(where),
   // [id, row id] of each row that the filter lets through, by id.
@@ -131,6 +141,9 @@ const OPS = {
   },
   version: (t) => t.version(),
 };
+
+// Operations that are asked for what they give.
+const ANSWERS = new Set(["branches", "count", "coverage", "forks", "rowIds", "search", "tags", "version", "words"]);
 
 // One stock operation on a branch. fork and drop are asked of main and name the branch in their arguments.
 export async function operate(engine, dir, branch, op, args = {}) {

@@ -32,7 +32,7 @@ const CALLS = {
   "rename over a data file": 'mv "$3" "$2"',
   "rename a branch's folder": 'mv "$1/data" "$1/data2"',
   "move a file in": 'cp "$2" "$5/x" && mv "$5/x" "$1/data/x.lance"',
-  "make a folder": 'mkdir "$1/folder"',
+  "make a folder": 'mkdir "$1/data/folder"',
   "remove a folder": 'rmdir "$1/_deletions"',
   "hard link": 'ln "$2" "$1/data/two.lance"',
   "symbolic link": 'ln -s x "$1/data/link.lance"',
@@ -78,7 +78,7 @@ test("truncate(2) and opening for writing are refused for every kind of file of 
 
 test("after refused calls the views still read", async (t) => {
   const g = await mounted(t, "chain", "lance12");
-  await sh('rm -rf "$1"; mv "$1" "$1.x"; : > "$1/data/x"', [g.m.tree("feature")]);
+  await sh('rm -rf "$1"; mv "$1/data" "$1/data.x"; : > "$1/data/x"', [g.m.tree("feature")]);
   await checkView(g, "feature", [...rows(0, 10).filter((r) => r.id !== 1), ...rows(100, 2, "f")]);
 });
 

@@ -62,6 +62,29 @@ static void appended(const char *engine) {
     unload(&l);
 }
 
+/* Another branch's name in the message: the sections before it stay, byte for byte and where they are. */
+static void another_message_in_its_place(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(test_engines); i++) {
+        struct loaded l = load(test_engines[i], "child.manifest");
+        LFS_AUTO_BUF buf = {0};
+        LFS_AUTO_ARENA *arena = lfs_arena_new();
+        struct lfs_error err;
+        struct lfs_manifest again;
+        size_t old_message = protobuf_c_message_get_packed_size(&l.manifest.message->base);
+        size_t before = l.file.length - 16 - 4 - old_message; /* footer, length */
+        l.manifest.message->branch = lfs_strdup(l.arena, "quite another name");
+        assert_ok(lfs_manifest_replace(l.file.bytes, l.file.length, l.manifest.message, &buf, &err), err);
+        assert_memory_equal(buf.data, l.file.bytes, before);
+        assert_ok(lfs_manifest_decode(buf.data, buf.length, arena, "again", &again, &err), err);
+        assert_string_equal(again.message->branch, "quite another name");
+        assert_int_equal(again.message->version, l.manifest.message->version);
+        assert_string_equal(again.transaction->uuid, l.manifest.transaction->uuid);
+        assert_int_equal(again.indices->n_indices, l.manifest.indices->n_indices);
+        unload(&l);
+    }
+}
+
 static void branched(const char *engine) {
     struct loaded b = load(engine, "branch.manifest"), u = load(engine, "update.manifest"),
                   c = load(engine, "child.manifest");
@@ -536,6 +559,7 @@ int main(void) {
         cmocka_unit_test(stock_manifests),
         cmocka_unit_test(nothing_is_lost_on_the_way),
         cmocka_unit_test(encode_appends),
+        cmocka_unit_test(another_message_in_its_place),
         cmocka_unit_test(sections_come_and_go),
         cmocka_unit_test(unknown_fields_come_back),
         cmocka_unit_test(damaged_footers),

@@ -96,6 +96,50 @@ static void stock_tags(void **state) {
     }
 }
 
+static void stock_tags_come_back_byte_for_byte(void **state) {
+    (void)state;
+    static const char *const names[] = {"tag-v1.json", "tag-on-feature.json"};
+    for (size_t i = 0; i < COUNT(test_engines) * COUNT(names); i++) {
+        LFS_AUTO_ARENA *arena = lfs_arena_new();
+        LFS_AUTO_BUF buf = {0};
+        struct lfs_error err;
+        struct lfs_tag_ref ref;
+        struct test_file file = test_read_of(test_engines[i / COUNT(names)], names[i % COUNT(names)]);
+        assert_ok(lfs_tag_ref_decode(file.bytes, file.length, arena, file.name, &ref, &err), err);
+        assert_ok(lfs_tag_ref_encode(&ref, &buf, &err), err);
+        assert_int_equal(buf.length, file.length);
+        assert_memory_equal(buf.data, file.bytes, file.length);
+        test_file_free(&file);
+    }
+}
+
+static void check_edit(const char *json, const char *key, const char *name, const uint64_t *size, const char *expected) {
+    LFS_AUTO_BUF buf = {0};
+    struct lfs_error err;
+    assert_ok(lfs_ref_edit((const uint8_t *)json, strlen(json), "x.json", key, name, size, &buf, &err), err);
+    lfs_buf_add(&buf, "", 1);
+    assert_string_equal((const char *)buf.data, expected);
+}
+
+static void edits_leave_the_rest(void **state) {
+    (void)state;
+    const uint64_t size = 12;
+    const char *json = "{\"branch\":\"a\",\"version\":5,\"of others\":[1,null],\"manifestSize\":7,\"metadata\":{\"k\":\"v\"}}";
+    const char *rest = "  \"version\": 5,\n  \"of others\": [\n    1,\n    null\n  ],\n  \"manifestSize\": %d,\n"
+                       "  \"metadata\": {\n    \"k\": \"v\"\n  }\n}";
+    char expected[256], text[320];
+    snprintf(expected, sizeof expected, rest, 12);
+    snprintf(text, sizeof text, "{\n  \"branch\": \"b/c\",\n%s", expected);
+    check_edit(json, "branch", "b/c", &size, text);
+    snprintf(expected, sizeof expected, rest, 7);
+    snprintf(text, sizeof text, "{\n  \"branch\": \"a\",\n%s", expected);
+    check_edit(json, "branch", NULL, NULL, text);
+    struct lfs_error err;
+    LFS_AUTO_BUF buf = {0};
+    assert_fails(lfs_ref_edit((const uint8_t *)"[]", 2, "x.json", "branch", "b", NULL, &buf, &err), err, LFS_E_CORRUPT,
+                 "x.json");
+}
+
 #define REST "\"parentVersion\":5,\"createAt\":1795974173,\"manifestSize\":786"
 #define UUID "094e0123456789abcdef0123456789ab"
 
@@ -272,6 +316,8 @@ int main(void) {
         cmocka_unit_test(stock_branches),
         cmocka_unit_test(stock_branches_come_back_byte_for_byte),
         cmocka_unit_test(stock_tags),
+        cmocka_unit_test(stock_tags_come_back_byte_for_byte),
+        cmocka_unit_test(edits_leave_the_rest),
         cmocka_unit_test(branches_that_are_taken),
         cmocka_unit_test(branches_that_are_refused),
         cmocka_unit_test(tags_that_are_refused),
