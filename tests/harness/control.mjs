@@ -9,6 +9,7 @@ const ERRNO = {
   "Operation canceled": "ECANCELED",
   "Operation not supported": "EOPNOTSUPP",
   "Invalid argument": "EINVAL",
+  "to a subdirectory of itself": "EINVAL", // mv's words for it
   "No such file or directory": "ENOENT",
   "Stale file handle": "ESTALE",
   "No data available": "ENODATA",
