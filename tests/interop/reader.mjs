@@ -132,6 +132,9 @@ const OPS = {
   version: (t) => t.version(),
 };
 
+// Operations that are asked for what they give.
+const ANSWERS = new Set(["branches", "count", "coverage", "forks", "rowIds", "search", "tags", "version", "words"]);
+
 // One stock operation on a branch. fork and drop are asked of main and name the branch in their arguments.
 export async function operate(engine, dir, branch, op, args = {}) {
   if (!OPS[op]) throw new Error(`no operation ${op}`);
