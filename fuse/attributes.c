@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuse/mount.h"
+#include "fuse/staged.h"
 #include "util/cleanup.h"
 
 enum { BLOCK = 512, IO_SIZE = 4096 };
@@ -185,6 +186,7 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
     case LFS_NODE_HINT: return hint_attributes(m, node, st);
     case LFS_NODE_CONTROL: return control_attributes(m, node, st);
     case LFS_NODE_UNREACHED: return unreached_attributes(m, node, st);
+    case LFS_NODE_STAGED: *timeout = 0; return lfs_staged_attributes(m, node, st);
     case LFS_NODE_RENDERED:
         *st = node->st;
         *timeout = node->cause ? *timeout : LFS_IMMUTABLE_TIMEOUT;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fuse/staged.h"
+
 struct lfs_opens {
     pthread_mutex_t lock;
     struct lfs_opened *first;
@@ -61,6 +63,7 @@ struct lfs_handle *lfs_handle_new(struct lfs_mount *m, struct lfs_node *node) {
 void lfs_handle_free(struct lfs_mount *m, struct lfs_handle *h) {
     lfs_opens_remove(m->opens, &h->opened);
     lfs_talk_free(h->control);
+    lfs_staged_release(m, h);
     if (h->fd >= 0)
         close(h->fd);
     lfs_rendered_release(h->rendered);
