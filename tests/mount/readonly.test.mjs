@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing through the mount is not due yet: every call that would change a view fails with EROFS, EPERM or EACCES, and
-// neither the view nor the storage changes.
+// What must not be possible: every call that would change what is published fails with EPERM (EROFS on a read-only mount) or
+// EACCES, and neither the view nor the storage changes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fs from "node:fs";
