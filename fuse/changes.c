@@ -44,7 +44,7 @@ static errint_t is_shown(struct lfs_mount *m, const struct place *p, enum lfs_no
 static errint_t expect_staged(struct lfs_mount *m, const struct place *p) {
     enum lfs_node_kind kind;
     LFS_TRY(is_shown(m, p, &kind));
-    return kind == LFS_NODE_STAGED || kind == LFS_NODE_HINT ? 0 : kind == LFS_NODE_FILES ? -EISDIR : -EPERM;
+    return kind == LFS_NODE_STAGED ? 0 : kind == LFS_NODE_FILES ? -EISDIR : -EPERM;
 }
 
 /* The new name must be free; what is staged, and the hint, may be replaced. */
@@ -57,6 +57,17 @@ static errint_t expect_free(struct lfs_mount *m, const struct place *p, bool rep
     return replace && (kind == LFS_NODE_STAGED || kind == LFS_NODE_HINT) ? 0 : -EEXIST;
 }
 
+static struct lfs_adoption adoption(struct lfs_mount *m, const struct lfs_node *directory) {
+    return (struct lfs_adoption){m->views, directory->branch->text, directory->branch->dir, m->settings.sync};
+}
+
+/* A transaction without a version: what a writer leaves that lost the race, or that is not at its end yet. */
+static bool is_loose_transaction(struct lfs_mount *m, const struct place *p) {
+    struct lfs_adoption a = adoption(m, p->directory);
+    bool taken = true;
+    return p->directory->kind == LFS_NODE_TRANSACTIONS && lfs_adopted_transaction(&a, p->name, &taken, NULL) == 0 && !taken;
+}
+
 static bool is_plain_name(const struct lfs_node *directory, const char *name) {
     return directory->kind == LFS_NODE_FILES || name[0] == '.' || strchr(name, '#') || strcmp(name, HINT_NAME) == 0;
 }
@@ -65,13 +76,12 @@ static bool is_plain_name(const struct lfs_node *directory, const char *name) {
 
 /* The staged file gets the references of the branch back and its name. */
 static errint_t publish(struct lfs_mount *m, int fd, const struct place *to) {
-    const struct lfs_node *branch = to->directory->branch;
-    struct lfs_adoption adoption = {m->views, branch->text, branch->dir, m->settings.sync};
+    struct lfs_adoption a = adoption(m, to->directory);
     struct lfs_error err;
-    errint_t result = to->directory->kind == LFS_NODE_VERSIONS ? lfs_adopt_manifest(&adoption, fd, to->name, &err)
-                                                               : lfs_adopt_transaction(&adoption, fd, to->name, &err);
+    errint_t result = to->directory->kind == LFS_NODE_VERSIONS ? lfs_adopt_manifest(&a, fd, to->name, &err)
+                                                               : lfs_adopt_transaction(&a, fd, to->name, &err);
     if (result < 0 && result != -EEXIST)
-        lfs_log(LFS_LOG_WARNING, "a commit to %s through the mount was refused: %s", branch->text, err.message);
+        lfs_log(LFS_LOG_WARNING, "a commit to %s through the mount was refused: %s", a.branch, err.message);
     return result;
 }
 
@@ -102,7 +112,8 @@ errint_t lfs_change_link(struct lfs_mount *m, struct lfs_node *node, struct lfs_
 
 /* A rename to a name that means a commit: published, then the staged file goes. */
 static errint_t publish_by_rename(struct lfs_mount *m, const struct place *from, const struct place *to) {
-    LFS_TRY(expect_free(m, to, false));
+    if (to->directory->kind == LFS_NODE_VERSIONS)
+        LFS_TRY(expect_free(m, to, false));
     LFS_AUTO_FD fd = lfs_open_regular(lfs_dataset_root_fd(m->dataset), from->path);
     if (fd < 0)
         return fd;
@@ -140,7 +151,8 @@ errint_t lfs_change_unlink(struct lfs_mount *m, struct lfs_node *directory, cons
     if (!arena)
         return -ENOMEM;
     LFS_TRY(place_of(m, directory, name, arena, &p));
-    LFS_TRY(expect_staged(m, &p));
+    if (!is_loose_transaction(m, &p))
+        LFS_TRY(expect_staged(m, &p));
     return unlinkat(lfs_dataset_root_fd(m->dataset), p.path, 0) < 0 ? -errno : 0;
 }
 

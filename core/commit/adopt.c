@@ -2,6 +2,7 @@
 #include "commit/adopt.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/wire.h"
@@ -40,13 +41,6 @@ static errint_t flush_directories(const struct lfs_adoption *a, struct lfs_arena
     return 0;
 }
 
-static errint_t write_out(const struct lfs_adoption *a, struct lfs_arena *arena, const char *part, const char *name,
-                          const struct lfs_buf *bytes, struct lfs_error *err) {
-    char *directory = own_path(a, arena, part);
-    return directory ? lfs_write_new(lfs_dataset_root_fd(lfs_views_dataset(a->views)), directory, name, bytes, a->sync, err)
-                     : lfs_fail_nomem(err);
-}
-
 errint_t lfs_adopt_manifest(const struct lfs_adoption *a, int staged_fd, const char *name, struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     LFS_AUTO_BUF staged = {0};
@@ -63,7 +57,10 @@ errint_t lfs_adopt_manifest(const struct lfs_adoption *a, int staged_fd, const c
     if (changed)
         LFS_TRY(lfs_manifest_encode(&own, &restored, err));
     LFS_TRY(flush_directories(a, arena, err));
-    return write_out(a, arena, "_versions", name, changed ? &restored : &staged, err);
+    char *directory = own_path(a, arena, "_versions");
+    return directory ? lfs_write_new(lfs_dataset_root_fd(lfs_views_dataset(a->views)), directory, name,
+                                     changed ? &restored : &staged, a->sync, err)
+                     : lfs_fail_nomem(err);
 }
 
 errint_t lfs_adopt_transaction(const struct lfs_adoption *a, int staged_fd, const char *name, struct lfs_error *err) {
@@ -82,5 +79,30 @@ errint_t lfs_adopt_transaction(const struct lfs_adoption *a, int staged_fd, cons
         LFS_TRY(lfs_buf_check(&restored, err));
         protobuf_c_message_pack(&own->base, bytes);
     }
-    return write_out(a, arena, "_transactions", name, changed ? &restored : &staged, err);
+    bool taken;
+    LFS_TRY(lfs_adopted_transaction(a, name, &taken, err));
+    if (taken)
+        return lfs_fail_errno(err, EEXIST, "%s belongs to a version of %s", name, a->branch);
+    char *directory = own_path(a, arena, "_transactions");
+    return directory ? lfs_write_replace(lfs_dataset_root_fd(lfs_views_dataset(a->views)), directory, name,
+                                         changed ? &restored : &staged, a->sync, err)
+                     : lfs_fail_nomem(err);
+}
+
+errint_t lfs_adopted_transaction(const struct lfs_adoption *a, const char *name, bool *out, struct lfs_error *err) {
+    struct lfs_view_tip tip;
+    uint64_t read = strtoull(name, NULL, 10);
+    *out = false;
+    LFS_TRY(lfs_views_tip(a->views, a->dir, &tip, err));
+    for (uint64_t i = tip.number; i > read && !*out; i--) {
+        struct lfs_version *v;
+        errint_t result = lfs_dataset_version(lfs_views_dataset(a->views), a->dir, i, &v, err);
+        if (result == -ENOENT)
+            continue; /* cleaned away */
+        LFS_TRY(result);
+        const char *file = v->manifest.message->transaction_file;
+        *out = file && strcmp(file, name) == 0;
+        lfs_version_release(v);
+    }
+    return 0;
 }

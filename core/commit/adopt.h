@@ -21,8 +21,12 @@ struct lfs_adoption {
  * the manifest's own number. */
 errint_t lfs_adopt_manifest(const struct lfs_adoption *adoption, int staged_fd, const char *name, struct lfs_error *err);
 
-/* Write the transaction that lies in `staged_fd` as <dir>/_transactions/<name>, whose name must be new. */
+/* Write the transaction that lies in `staged_fd` as <dir>/_transactions/<name>; a file of that name that no version names
+ * is replaced, since a writer that lost a race writes its transaction again. -EEXIST for one that a version names. */
 errint_t lfs_adopt_transaction(const struct lfs_adoption *adoption, int staged_fd, const char *name,
                                struct lfs_error *err);
+
+/* Does a version of the branch name this transaction? (Its name begins with the version that its writer had read.) */
+errint_t lfs_adopted_transaction(const struct lfs_adoption *adoption, const char *name, bool *out, struct lfs_error *err);
 
 #endif
