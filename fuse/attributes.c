@@ -5,6 +5,7 @@
 
 #include "fuse/mount.h"
 #include "fuse/reports.h"
+#include "fuse/staged.h"
 #include "util/cleanup.h"
 
 enum { BLOCK = 512, IO_SIZE = 4096 };
@@ -223,6 +224,7 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
         *timeout = 0; /* its size is that of the text as it would be now */
         return report_attributes(m, node, st);
     case LFS_NODE_UNREACHED: return unreached_attributes(m, node, st);
+    case LFS_NODE_STAGED: *timeout = 0; return lfs_staged_attributes(m, node, st);
     case LFS_NODE_RENDERED:
         *st = node->st;
         *timeout = node->cause ? *timeout : LFS_IMMUTABLE_TIMEOUT;

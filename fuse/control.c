@@ -290,13 +290,11 @@ void lfs_talk_free(struct lfs_talk *talk) {
 }
 
 /* Valid replies: write, err. The reply may come later, from a worker. */
-void lfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off,
-                  struct fuse_file_info *fi) {
+void lfs_control_write(fuse_req_t req, struct lfs_handle *h, const char *bytes, size_t size, off_t off,
+                       struct fuse_file_info *fi) {
     struct lfs_mount *m = lfs_mount_of(req);
-    struct lfs_handle *h = (struct lfs_handle *)(uintptr_t)fi->fh;
     struct lfs_talk *talk = h->control;
-    (void)ino;
-    if (!talk || m->options->read_only) {
+    if (m->options->read_only) {
         fuse_reply_err(req, EROFS);
         return;
     }
@@ -327,15 +325,9 @@ void lfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size
 }
 
 /* Valid replies: err. The reply may come later, from a worker. */
-void lfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+void lfs_control_flush(fuse_req_t req, struct lfs_handle *h, struct fuse_file_info *fi) {
     struct lfs_mount *m = lfs_mount_of(req);
-    struct lfs_handle *h = (struct lfs_handle *)(uintptr_t)fi->fh;
     struct lfs_talk *talk = h->control;
-    (void)ino;
-    if (!talk) {
-        fuse_reply_err(req, 0);
-        return;
-    }
     pthread_mutex_lock(&talk->lock);
     bool pending =
         !talk->busy && !talk->taken_back && lfs_linebuf_pending(&talk->lines) && talk->owner == fi->lock_owner;

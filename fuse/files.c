@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open files that are read: data, deletion and index files, manifests and transactions. */
+/* Open files: data, deletion and index files, manifests and transactions; what is staged and control files hand on. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "fuse/handles.h"
 #include "fuse/mount.h"
 #include "fuse/reports.h"
+#include "fuse/staged.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -122,8 +123,9 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         lfs_control_open(m, req, node, fi);
         return;
     }
-    if ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC) {
-        fuse_reply_err(req, EROFS);
+    if (((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC) &&
+        (m->options->read_only || node->kind != LFS_NODE_STAGED)) {
+        fuse_reply_err(req, m->options->read_only ? EROFS : EPERM); /* what is published never changes */
         return;
     }
     if (node->kind == LFS_NODE_REPORT) {
@@ -135,7 +137,7 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         fuse_reply_err(req, ENOMEM);
         return;
     }
-    errint_t result = open_node(m, node, h, fi);
+    errint_t result = node->kind == LFS_NODE_STAGED ? lfs_staged_open(m, node, h, fi->flags) : open_node(m, node, h, fi);
     fi->fh = (uintptr_t)h;
     if (result < 0)
         fuse_reply_err(req, -result);
@@ -182,6 +184,28 @@ void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
         done += (size_t)n;
     }
     fuse_reply_buf(req, buffer, done);
+}
+
+/* Valid replies: write, err. */
+void lfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off, struct fuse_file_info *fi) {
+    struct lfs_handle *h = (struct lfs_handle *)(uintptr_t)fi->fh;
+    (void)ino;
+    if (h->control)
+        lfs_control_write(req, h, bytes, size, off, fi);
+    else if (h->writes)
+        lfs_staged_write(req, h, bytes, size, off);
+    else
+        fuse_reply_err(req, EBADF);
+}
+
+/* Valid replies: err. */
+void lfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+    struct lfs_handle *h = (struct lfs_handle *)(uintptr_t)fi->fh;
+    (void)ino;
+    if (h->control)
+        lfs_control_flush(req, h, fi);
+    else
+        fuse_reply_err(req, -lfs_staged_flush(lfs_mount_of(req), h));
 }
 
 /* Valid replies: err. */

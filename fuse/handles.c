@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fuse/staged.h"
 #include "util/buf.h"
 
 struct lfs_opens {
@@ -63,6 +64,7 @@ struct lfs_handle *lfs_handle_new(struct lfs_mount *m, struct lfs_node *node) {
 void lfs_handle_free(struct lfs_mount *m, struct lfs_handle *h) {
     lfs_opens_remove(m->opens, &h->opened);
     lfs_talk_free(h->control);
+    lfs_staged_release(m, h);
     if (h->report)
         lfs_buf_free(h->report);
     free(h->report);

@@ -3,6 +3,8 @@
 #ifndef LFS_FUSE_HANDLES_H
 #define LFS_FUSE_HANDLES_H
 
+#include <stdatomic.h>
+
 #include "fuse/mount.h"
 #include "table/view.h"
 
@@ -30,6 +32,8 @@ struct lfs_handle {
     struct lfs_rendered *rendered; /* pinned while open; NULL = none */
     struct lfs_buf *report;        /* the text of a report; NULL = it is none */
     struct lfs_talk *control;      /* what is said through this open control file; NULL = it is none */
+    bool writes;                   /* `fd` is a staged file's, and may be written to */
+    atomic_bool dirty;             /* it was, since the last flush */
 };
 
 /* A handle that holds `node` and nothing else. NULL when memory is short. */

@@ -7,6 +7,7 @@
 #include "format/names.h"
 #include "fuse/mount.h"
 #include "fuse/reports.h"
+#include "fuse/staged.h"
 #include "util/cleanup.h"
 
 #define HINT_NAME "latest_version_hint.json"
@@ -179,6 +180,12 @@ static errint_t in_branch(struct lookup *l) {
     return in_tree(l, l->parent->shown);
 }
 
+/* Others may write to it, rename and remove it: nothing of it is remembered. */
+static errint_t staged(struct lookup *l) {
+    l->entry_timeout = 0;
+    return lfs_staged_look_up(l->m, l->parent, l->name, &l->node);
+}
+
 static errint_t in_files(struct lookup *l) {
     struct lfs_view_entry entry;
     struct lfs_node *parent = l->parent;
@@ -189,6 +196,8 @@ static errint_t in_files(struct lookup *l) {
     struct lfs_node_spec spec = {.kind = LFS_NODE_FILES, .file_kind = parent->file_kind, .text = path};
     if (entry.is_dir)
         return settle(l, &spec, LFS_IMMUTABLE_TIMEOUT);
+    if (entry.reached && entry.location.inside && lfs_is_staged(l->m, l->name, &entry.st))
+        return staged(l);
     if (entry.reached) {
         l->entry_timeout = LFS_IMMUTABLE_TIMEOUT;
         l->node = lfs_nodes_look_up_file(l->m->nodes, &entry.st, &entry.location);
@@ -227,7 +236,7 @@ static errint_t in_versions(struct lookup *l) {
     if (lfs_manifest_name_parse(l->name, &version, &naming))
         return rendered(l, LFS_RENDER_MANIFEST);
     if (strcmp(l->name, HINT_NAME) != 0)
-        return -ENOENT;
+        return staged(l);
     struct lfs_node probe = {.kind = LFS_NODE_HINT, .name = l->name, .branch = l->parent->branch};
     LFS_TRY(lfs_attributes(l->m, &probe, &st, &timeout));
     return settle(l, &hint, l->m->options->entry_timeout);
@@ -236,7 +245,7 @@ static errint_t in_versions(struct lookup *l) {
 static errint_t in_transactions(struct lookup *l) {
     size_t length = strlen(l->name);
     if (length <= 4 || strcmp(l->name + length - 4, ".txn") != 0)
-        return -ENOENT;
+        return staged(l);
     if (l->parent->branch->version && !lfs_shows_file(l->m, l->parent, l->name))
         return -ENOENT;
     return rendered(l, LFS_RENDER_TRANSACTION);

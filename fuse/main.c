@@ -13,6 +13,7 @@
 
 #include "fuse/handles.h"
 #include "fuse/mount.h"
+#include "fuse/staged.h"
 #include "fuse/start.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -205,6 +206,7 @@ static int serve(struct lfs_mount *m) {
 
 static void dismantle(struct lfs_mount *m) {
     lfs_opens_free(m, m->opens);
+    lfs_stage_free(m->stage);
     lfs_control_free(m->control);
     if (m->session)
         fuse_session_destroy(m->session);
@@ -246,7 +248,8 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     m->trees = lfs_tree_cache_new(m->dataset);
     m->control = lfs_control_new(m);
     m->opens = lfs_opens_new();
-    if (!m->nodes || !m->trees || !m->control || !m->opens)
+    m->stage = lfs_stage_new();
+    if (!m->nodes || !m->trees || !m->control || !m->opens || !m->stage)
         return lfs_fail_nomem(err);
     m->settings = (struct lfs_verb_settings){.mode = o->mode, .sync = o->sync, .read_only = o->read_only};
     repair_names(m);

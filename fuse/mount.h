@@ -19,6 +19,7 @@
 
 struct lfs_control;
 struct lfs_opens;
+struct lfs_stage;
 
 struct lfs_mount {
     const struct lfs_options *options;
@@ -28,6 +29,7 @@ struct lfs_mount {
     struct lfs_tree_cache *trees;
     struct lfs_control *control;
     struct lfs_opens *opens; /* see handles.h */
+    struct lfs_stage *stage; /* see staged.h */
     struct fuse_session *session;
     struct lfs_verb_settings settings;
     uid_t uid; /* who mounts */
@@ -69,8 +71,8 @@ void lfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
 void lfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
 void lfs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name,
                    unsigned flags);
-/* operations.c: why nothing of that name can be made or removed in that directory (positive errno). */
-int lfs_refusal(fuse_req_t req, fuse_ino_t parent, const char *name);
+/* operations.c: why nothing can be changed there: EROFS on a read-only mount, else EPERM. */
+int lfs_refusal(fuse_req_t req);
 
 void lfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void lfs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
@@ -79,6 +81,8 @@ void lfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void lfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off, struct fuse_file_info *fi);
+void lfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void lfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
 /* --- control files --- */
@@ -103,8 +107,9 @@ errint_t lfs_control_size(struct lfs_mount *m, const struct lfs_node *node, off_
 /* The parts of open, read, write, flush and release that are a control file's; each replies. */
 void lfs_control_open(struct lfs_mount *m, fuse_req_t req, struct lfs_node *node, struct fuse_file_info *fi);
 void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi);
-void lfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off, struct fuse_file_info *fi);
-void lfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void lfs_control_write(fuse_req_t req, struct lfs_handle *h, const char *bytes, size_t size, off_t off,
+                       struct fuse_file_info *fi);
+void lfs_control_flush(fuse_req_t req, struct lfs_handle *h, struct fuse_file_info *fi);
 void lfs_control_release(struct lfs_mount *m, fuse_req_t req, struct lfs_handle *h);
 
 /* Is `name` the name of a control file, in a branch's directory or at the root of the mount? */

@@ -151,10 +151,10 @@ static char *path_in_tree(const struct job *j, const struct lfs_node *parent, co
 
 /* A name that a branch's directory keeps for itself would hide a branch: one that means something in a data set's directory
  * is a bad name, a control file's is not to be had. */
-static int check_entry(fuse_req_t req, const struct lfs_node *parent, fuse_ino_t id, const char *entry) {
+static int check_entry(const struct lfs_node *parent, const char *entry) {
     if (parent->kind != LFS_NODE_BRANCH || !lfs_is_taken_name(entry))
         return 0;
-    return lfs_is_layout_name(entry) ? EINVAL : lfs_is_control_name(entry, true) ? lfs_refusal(req, id, entry) : EPERM;
+    return lfs_is_layout_name(entry) ? EINVAL : EPERM;
 }
 
 /* The branch that is shown at a path, or the path itself where it only leads to branches. */
@@ -176,11 +176,11 @@ void lfs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mo
     struct job *j = new_job(req, parent, name, "mkdir");
     if (!j)
         return;
-    int error = j->m->options->read_only ? EROFS : check_entry(req, j->parent, parent, name);
+    int error = j->m->options->read_only ? EROFS : check_entry(j->parent, name);
     j->name = path_in_tree(j, j->parent, name);
     j->replies_entry = true;
     if (error || !j->name)
-        refuse(j, error ? error : lfs_refusal(req, parent, name));
+        refuse(j, error ? error : lfs_refusal(req));
     else
         submit(j, make_branch);
 }
@@ -196,7 +196,7 @@ void lfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name) {
         path = NULL;
     j->name = path ? name_at(j, path, &is_branch) : NULL;
     if (!j->name)
-        refuse(j, lfs_refusal(req, parent, name));
+        refuse(j, lfs_refusal(req));
     else if (!is_branch)
         refuse(j, ENOTEMPTY); /* it leads to branches */
     else
@@ -239,7 +239,7 @@ void lfs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const
         return;
     j->replies_entry = true;
     if (j->m->options->read_only || j->parent->kind != LFS_NODE_TAGS)
-        refuse(j, lfs_refusal(req, parent, name));
+        refuse(j, lfs_refusal(req));
     else if (!parse_target(j, target))
         refuse(j, EINVAL);
     else
@@ -252,7 +252,7 @@ void lfs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name) {
     if (!j)
         return;
     if (j->m->options->read_only || j->parent->kind != LFS_NODE_TAGS)
-        refuse(j, lfs_refusal(req, parent, name));
+        refuse(j, lfs_refusal(req));
     else
         submit(j, remove_tag);
 }
@@ -273,9 +273,9 @@ static int prepare_rename(struct job *j, fuse_req_t req, fuse_ino_t new_parent, 
     if (path && j->parent->kind == LFS_NODE_BRANCH && lfs_is_taken_name(j->entry))
         path = NULL;
     if (!path || !j->to)
-        return lfs_refusal(req, path ? new_parent : j->parent->id, path ? new_name : j->entry);
+        return lfs_refusal(req);
     j->name = name_at(j, path, &is_branch);
-    int error = check_entry(req, other, new_parent, new_name);
+    int error = check_entry(other, new_name);
     return error ? error : j->name ? 0 : ENOMEM;
 }
 

@@ -32,6 +32,7 @@ enum lfs_node_kind {
     LFS_NODE_HINT,         /* latest_version_hint.json */
     LFS_NODE_FILE,         /* a data, deletion or index file, by its own identity: one node for all its names */
     LFS_NODE_UNREACHED,    /* such a file, listed but not to be had */
+    LFS_NODE_STAGED,       /* a file of the branch's own storage that its writer has not published */
     LFS_NODE_CONTROL,      /* a control file, of a branch or of the mount */
     LFS_NODE_REPORT,       /* a report of the mount */
 };

@@ -7,7 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fuse/changes.h"
 #include "fuse/mount.h"
+#include "fuse/staged.h"
 #include "fuse/start.h"
 
 /* A base path, or a link, that leads into this very mount would make the daemon wait for itself: its own threads get
@@ -90,17 +92,25 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         reply_attributes(req, node);
 }
 
-/* Valid replies: attr, err. Cutting a control file or setting its times means nothing and succeeds. */
+/* Cutting a control file or setting its times means nothing and succeeds. What is published never changes. */
+static errint_t set_attributes(struct lfs_mount *m, struct lfs_node *node, const struct stat *st, int to_set,
+                               struct fuse_file_info *fi) {
+    if (m->options->read_only)
+        return -EROFS;
+    if (node->kind == LFS_NODE_STAGED)
+        return lfs_staged_set(m, node, st, to_set, fi);
+    bool owner = to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID);
+    return node->kind == LFS_NODE_CONTROL && !owner ? 0 : -EPERM;
+}
+
+/* Valid replies: attr, err. */
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi) {
     struct lfs_node *node = node_of(req, ino);
-    (void)st;
-    (void)fi;
     if (!node)
         return;
-    if (node->kind != LFS_NODE_CONTROL || lfs_mount_of(req)->options->read_only)
-        fuse_reply_err(req, EROFS);
-    else if (to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
-        fuse_reply_err(req, EPERM);
+    errint_t result = set_attributes(lfs_mount_of(req), node, st, to_set, fi);
+    if (result < 0)
+        fuse_reply_err(req, -result);
     else
         reply_attributes(req, node);
 }
@@ -143,30 +153,89 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
         fuse_reply_buf(req, NULL, 0);
 }
 
-/* --- refusals: views are read-only, control files stay where they are. Valid replies for all: err. --- */
+/* --- names: in a branch's storage a writer's (changes.h), of branches and tags the verbs' (names.c) --- */
 
-int lfs_refusal(fuse_req_t req, fuse_ino_t parent, const char *name) {
-    struct lfs_node *node = lfs_nodes_find(lfs_mount_of(req)->nodes, parent);
-    bool control = node && ((node->kind == LFS_NODE_ROOT && lfs_is_control_name(name, false)) ||
-                            (node->kind == LFS_NODE_BRANCH && lfs_is_control_name(name, true)));
-    return control ? EPERM : EROFS;
+int lfs_refusal(fuse_req_t req) { return lfs_mount_of(req)->options->read_only ? EROFS : EPERM; }
+
+static void reply_entry(fuse_req_t req, errint_t result, const struct fuse_entry_param *e) {
+    if (result < 0)
+        fuse_reply_err(req, -result);
+    else if (fuse_reply_entry(req, e) != 0)
+        lfs_nodes_forget(lfs_mount_of(req)->nodes, e->ino, 1);
 }
 
+/* Valid replies: entry, err. */
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev) {
+    (void)name;
     (void)mode;
     (void)dev;
-    fuse_reply_err(req, lfs_refusal(req, parent, name));
+    if (node_of(req, parent))
+        fuse_reply_err(req, lfs_refusal(req));
 }
 
+/* Valid replies: entry, err. */
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode) {
+    struct lfs_node *node = node_of(req, parent);
+    struct fuse_entry_param e;
+    if (node && lfs_is_stage(node))
+        reply_entry(req, lfs_change_mkdir(lfs_mount_of(req), node, name, mode, &e), &e);
+    else if (node)
+        lfs_op_mkdir(req, parent, name, mode);
+}
+
+/* Valid replies: err. */
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name) {
+    struct lfs_node *node = node_of(req, parent);
+    if (node && lfs_is_stage(node))
+        fuse_reply_err(req, -lfs_change_unlink(lfs_mount_of(req), node, name));
+    else if (node)
+        lfs_op_unlink(req, parent, name);
+}
+
+/* Valid replies: err. */
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name) {
+    struct lfs_node *node = node_of(req, parent);
+    if (node && lfs_is_stage(node))
+        fuse_reply_err(req, -lfs_change_rmdir(lfs_mount_of(req), node, name));
+    else if (node)
+        lfs_op_rmdir(req, parent, name);
+}
+
+/* Valid replies: err. */
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name,
+                      unsigned flags) {
+    struct lfs_node *from = node_of(req, parent), *to = from ? node_of(req, new_parent) : NULL;
+    if (to && lfs_is_stage(from) && lfs_is_stage(to))
+        fuse_reply_err(req, -lfs_change_rename(lfs_mount_of(req), from, name, to, new_name, flags));
+    else if (to)
+        lfs_op_rename(req, parent, name, new_parent, new_name, flags);
+}
+
+/* Valid replies: entry, err. */
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name) {
-    (void)ino;
-    fuse_reply_err(req, lfs_refusal(req, new_parent, new_name));
+    struct lfs_node *node = node_of(req, ino), *to = node ? node_of(req, new_parent) : NULL;
+    struct fuse_entry_param e;
+    if (to)
+        reply_entry(req, lfs_is_stage(to) ? lfs_change_link(lfs_mount_of(req), node, to, new_name, &e) : -lfs_refusal(req),
+                    &e);
 }
 
+/* Valid replies: create, err. */
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi) {
-    (void)mode;
+    struct lfs_node *node = node_of(req, parent);
+    if (node && lfs_is_stage(node))
+        lfs_op_create(req, parent, name, mode, fi);
+    else if (node)
+        fuse_reply_err(req, lfs_refusal(req));
+}
+
+/* Valid replies: err. */
+static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi) {
+    struct lfs_node *node = node_of(req, ino);
+    (void)datasync;
     (void)fi;
-    fuse_reply_err(req, lfs_refusal(req, parent, name));
+    if (node)
+        fuse_reply_err(req, -lfs_change_sync_directory(lfs_mount_of(req), node));
 }
 
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags) {
@@ -175,23 +244,13 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
     (void)value;
     (void)size;
     (void)flags;
-    fuse_reply_err(req, EROFS);
+    fuse_reply_err(req, lfs_mount_of(req)->options->read_only ? EROFS : EPERM);
 }
 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name) {
     (void)ino;
     (void)name;
-    fuse_reply_err(req, EROFS);
-}
-
-static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
-                         struct fuse_file_info *fi) {
-    (void)ino;
-    (void)mode;
-    (void)offset;
-    (void)length;
-    (void)fi;
-    fuse_reply_err(req, EROFS);
+    fuse_reply_err(req, lfs_mount_of(req)->options->read_only ? EROFS : EPERM);
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
@@ -225,14 +284,15 @@ const struct fuse_lowlevel_ops lfs_operations = {
     .getxattr = op_getxattr,
     .listxattr = op_listxattr,
     .mknod = op_mknod,
-    .mkdir = lfs_op_mkdir,
-    .unlink = lfs_op_unlink,
-    .rmdir = lfs_op_rmdir,
+    .mkdir = op_mkdir,
+    .unlink = op_unlink,
+    .rmdir = op_rmdir,
     .symlink = lfs_op_symlink,
-    .rename = lfs_op_rename,
+    .rename = op_rename,
     .link = op_link,
     .create = op_create,
     .setxattr = op_setxattr,
     .removexattr = op_removexattr,
-    .fallocate = op_fallocate,
+    .fsync = lfs_op_fsync,
+    .fsyncdir = op_fsyncdir,
 };

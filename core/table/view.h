@@ -140,4 +140,20 @@ errint_t lfs_views_stat_known(struct lfs_views *views, const char *dir, enum lfs
 errint_t lfs_views_open(struct lfs_views *views, const char *dir, enum lfs_rendered_kind kind, const char *name,
                         struct lfs_rendered **rendered, int *fd, struct lfs_rendered_info *info, struct lfs_error *err);
 
+/* --- writing: what is committed through a view --- */
+
+/*
+ * The inverse of flattening. A manifest that a writer of the view of `dir` wants to commit becomes one of the branch
+ * (`branch`: its name, NULL for main): files that do not lie in the branch's own storage get their base paths back, found
+ * by the names that the newest version shows, else older ones. `*changed` is false where the bytes may stay as they are.
+ * `what` names it in sentences. -EEXIST when its version is there already; LFS_E_USAGE when it is not the next one;
+ * LFS_E_UNSUPPORTED when it names base paths itself; LFS_E_CORRUPT when it names a file that is nowhere.
+ */
+errint_t lfs_views_restore_manifest(struct lfs_views *views, const char *dir, const char *branch,
+                                    const struct lfs_manifest *flat, const char *what, struct lfs_arena *arena,
+                                    struct lfs_manifest *out, bool *changed, struct lfs_error *err);
+errint_t lfs_views_restore_transaction(struct lfs_views *views, const char *dir, LanceTransaction *flat, const char *what,
+                                       struct lfs_arena *arena, LanceTransaction **out, bool *changed,
+                                       struct lfs_error *err);
+
 #endif

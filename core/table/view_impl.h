@@ -85,6 +85,9 @@ void lfs_views_complain(struct lfs_views *views, const char *where, const struct
 /* A path below a view's directory: no empty part, no "." or "..", no part longer than NAME_MAX. */
 bool lfs_view_path_ok(const char *path);
 
+/* "8-4-4-4-12" hex digits; NULL for what is no uuid, or when memory is short. */
+char *lfs_view_uuid_text(struct lfs_arena *arena, const Lance__Table__UUID *uuid);
+
 char *lfs_view_join(struct lfs_arena *arena, const char *a, const char *b);
 
 #endif

@@ -238,7 +238,7 @@ static errint_t add_file(void *state, const struct named_file *file) {
     return add_name(view, file->kind, &name);
 }
 
-static char *uuid_text(struct lfs_arena *arena, const Lance__Table__UUID *uuid) {
+char *lfs_view_uuid_text(struct lfs_arena *arena, const Lance__Table__UUID *uuid) {
     char text[40], *p = text;
     if (!uuid || !uuid->has_uuid || uuid->uuid.len != UUID_BYTES)
         return NULL;
@@ -251,7 +251,7 @@ static errint_t add_indices(struct lfs_view *view) {
     const LanceIndexSection *section = view->version->manifest.indices;
     for (size_t i = 0; section && i < section->n_indices; i++) {
         const LanceIndex *index = section->indices[i];
-        char *uuid = uuid_text(view->arena, index->uuid);
+        char *uuid = lfs_view_uuid_text(view->arena, index->uuid);
         if (!uuid)
             continue;
         struct lfs_view_name name = {.shown = uuid,

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commit/adopt.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/wire.h"
+#include "store/file.h"
+#include "util/cleanup.h"
+#include "util/limits.h"
+
+static char *own_path(const struct lfs_adoption *a, struct lfs_arena *arena, const char *part) {
+    return lfs_sprintf(arena, "%s%s%s", a->dir, *a->dir ? "/" : "", part);
+}
+
+static errint_t check_name(const struct lfs_adoption *a, const char *name, const LanceManifest *m, struct lfs_error *err) {
+    struct lfs_view_tip tip;
+    uint64_t version;
+    enum lfs_naming naming;
+    LFS_TRY(lfs_views_tip(a->views, a->dir, &tip, err));
+    if (!lfs_manifest_name_parse(name, &version, &naming) || naming != tip.naming)
+        return lfs_fail(err, LFS_E_USAGE, "%s is no name for a version of %s", name, a->branch);
+    if (version != m->version)
+        return lfs_fail(err, LFS_E_USAGE, "%s says that it is version %" PRIu64, name, m->version);
+    return 0;
+}
+
+/* The entries of all that the manifest may name. The files themselves were flushed when their writer closed them. */
+static errint_t flush_directories(const struct lfs_adoption *a, struct lfs_arena *arena, struct lfs_error *err) {
+    static const char *const parts[] = {"data", "_deletions", "_indices", "_transactions"};
+    int root = lfs_dataset_root_fd(lfs_views_dataset(a->views));
+    for (size_t i = 0; a->sync && i < sizeof parts / sizeof *parts; i++) {
+        char *path = own_path(a, arena, parts[i]);
+        if (!path)
+            return lfs_fail_nomem(err);
+        errint_t result = lfs_sync_dir(root, path, err);
+        if (result < 0 && result != -ENOENT)
+            return result;
+    }
+    return 0;
+}
+
+errint_t lfs_adopt_manifest(const struct lfs_adoption *a, int staged_fd, const char *name, struct lfs_error *err) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    LFS_AUTO_BUF staged = {0};
+    LFS_AUTO_BUF restored = {0};
+    struct lfs_manifest flat, own;
+    bool changed;
+    if (!arena)
+        return lfs_fail_nomem(err);
+    LFS_TRY(lfs_read_fd(staged_fd, name, LFS_MANIFEST_BYTES_MAX, &staged, NULL, err));
+    LFS_TRY(lfs_manifest_decode(staged.data, staged.length, arena, name, &flat, err));
+    LFS_TRY(check_name(a, name, flat.message, err));
+    LFS_TRY(lfs_views_restore_manifest(a->views, a->dir, *a->dir ? a->branch : NULL, &flat, name, arena, &own, &changed,
+                                       err));
+    if (changed)
+        LFS_TRY(lfs_manifest_encode(&own, &restored, err));
+    LFS_TRY(flush_directories(a, arena, err));
+    char *directory = own_path(a, arena, "_versions");
+    return directory ? lfs_write_new(lfs_dataset_root_fd(lfs_views_dataset(a->views)), directory, name,
+                                     changed ? &restored : &staged, a->sync, err)
+                     : lfs_fail_nomem(err);
+}
+
+errint_t lfs_adopt_transaction(const struct lfs_adoption *a, int staged_fd, const char *name, struct lfs_error *err) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    LFS_AUTO_BUF staged = {0};
+    LFS_AUTO_BUF restored = {0};
+    LanceTransaction *flat, *own;
+    bool changed;
+    if (!arena)
+        return lfs_fail_nomem(err);
+    LFS_TRY(lfs_read_fd(staged_fd, name, LFS_TRANSACTION_BYTES_MAX, &staged, NULL, err));
+    LFS_TRY(lfs_wire_unpack(&lance__table__transaction__descriptor, staged.data, staged.length, arena, name, &flat, err));
+    LFS_TRY(lfs_views_restore_transaction(a->views, a->dir, flat, name, arena, &own, &changed, err));
+    if (changed) {
+        uint8_t *bytes = lfs_buf_extend(&restored, protobuf_c_message_get_packed_size(&own->base));
+        LFS_TRY(lfs_buf_check(&restored, err));
+        protobuf_c_message_pack(&own->base, bytes);
+    }
+    bool taken;
+    LFS_TRY(lfs_adopted_transaction(a, name, &taken, err));
+    if (taken)
+        return lfs_fail_errno(err, EEXIST, "%s belongs to a version of %s", name, a->branch);
+    char *directory = own_path(a, arena, "_transactions");
+    return directory ? lfs_write_replace(lfs_dataset_root_fd(lfs_views_dataset(a->views)), directory, name,
+                                         changed ? &restored : &staged, a->sync, err)
+                     : lfs_fail_nomem(err);
+}
+
+errint_t lfs_adopted_transaction(const struct lfs_adoption *a, const char *name, bool *out, struct lfs_error *err) {
+    struct lfs_view_tip tip;
+    uint64_t read = strtoull(name, NULL, 10);
+    *out = false;
+    LFS_TRY(lfs_views_tip(a->views, a->dir, &tip, err));
+    for (uint64_t i = tip.number; i > read && !*out; i--) {
+        struct lfs_version *v;
+        errint_t result = lfs_dataset_version(lfs_views_dataset(a->views), a->dir, i, &v, err);
+        if (result == -ENOENT)
+            continue; /* cleaned away */
+        LFS_TRY(result);
+        const char *file = v->manifest.message->transaction_file;
+        *out = file && strcmp(file, name) == 0;
+        lfs_version_release(v);
+    }
+    return 0;
+}
