@@ -9,7 +9,8 @@ function loserOf(p, tok) {
   const source = p.policy.rows === "source-wins",
     [winner, loser] = source ? [p.theirs, p.ours] : [p.ours, p.theirs];
   const how = loser.removed.get(tok);
-  if (!how || !winner.removed.get(tok)) return { stuck: true };
+  if (p.bare.has(tok) && !how) return {}; // its values in a new column are what is given up
+  if (!how || !(p.bare.has(tok) || winner.removed.get(tok))) return { stuck: true };
   if (how.how === "delete" && how.seen.size === 1) return {};
   return how.cause && UPDATES.includes(how.cause.op) && how.seen.size === 1 ? { cause: how.cause } : { stuck: true };
 }

@@ -109,7 +109,7 @@ function united(o, t, columns) {
 export function three(model, base, ours, theirs, { policy = {}, back, oursIsBase = false, ...more }) {
   const sides = { ours: side(model, ours, base), theirs: (back ? sideBack : side)(model, theirs, base) };
   const out = { ...more, base, back, oursState: ours, theirsState: theirs, ...sides, rows: new Map(), policy, oursIsBase };
-  Object.assign(out, { sure: [], maybe: [], open: new Set() });
+  Object.assign(out, { sure: [], maybe: [], open: new Set(), bare: new Set() });
   const schema = mergeColumns(base, ours, theirs, sides, policy.schema),
     maps = mergeMaps(base.maps, ours.maps, theirs.maps, policy.config);
   Object.assign(out, { columns: schema.columns, maps: maps.maps, schemaChanged: schema.changed });
@@ -135,6 +135,14 @@ function mergeRows(model, out) {
       const verdict = pair(out.ours.removed.get(tok), out.theirs.removed.get(tok), hidden);
       if (verdict === "conflict") out.sure.push(tok);
       if (verdict === "either") out.maybe.push(tok);
+    } else if (b && !o !== !t) {
+      // The copy that an update made has no place for what the other side put into a new column.
+      const [lacks, without, has, row] = o ? [out.theirs, theirs, ours, o] : [out.ours, ours, theirs, t],
+        { seen } = lacks.removed.get(tok),
+        fresh = [...has.columns.keys()].filter((id) => !base.columns.has(id) && !without.columns.has(id));
+      if (!seen.has("update") || !fresh.some((id) => (row.values[id] ?? null) !== null)) continue;
+      out.bare.add(tok);
+      (seen.has("delete") || hidden ? out.maybe : out.sure).push(tok);
     } else if (!b || (o && t)) {
       // The same files on both sides count as one fragment that began whole, so presence can depend on files here.
       if (!b && !o !== !t && (o ? out.theirs : out.ours).ever.has(tok)) {
