@@ -132,6 +132,9 @@ const OPS = {
   version: (t) => t.version(),
 };
 
+// What these return is the answer; of the others it is a commit's own affair.
+const ANSWERS = new Set(["branches", "count", "version", "coverage", "words", "rowIds"]);
+
 // One stock operation on a branch. fork and drop are asked of main and name the branch in their arguments.
 export async function operate(engine, dir, branch, op, args = {}) {
   if (!OPS[op]) throw new Error(`no operation ${op}`);
