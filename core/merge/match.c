@@ -119,6 +119,40 @@ static bool was_held(const struct lfs_history *history, const char *path) {
     return held;
 }
 
+static bool lists(LanceFragment *const *fragments, size_t n, const char *path) {
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < fragments[i]->n_files; k++)
+            if (strcmp(fragments[i]->files[k]->path ? fragments[i]->files[k]->path : "", path) == 0)
+                return true;
+    return false;
+}
+
+/* Did a compaction of that side, or one that a merge brought to it, take the fragment's rows along? */
+static bool was_compacted(const struct lfs_history *history, const char *path) {
+    for (size_t i = 0; i < history->count; i++) {
+        const LanceTransaction *t = history->steps[i].after->manifest.transaction;
+        if (!t || t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_REWRITE)
+            continue;
+        if (lists(t->rewrite->old_fragments, t->rewrite->n_old_fragments, path))
+            return true;
+        for (size_t k = 0; k < t->rewrite->n_groups; k++)
+            if (lists(t->rewrite->groups[k]->old_fragments, t->rewrite->groups[k]->n_old_fragments, path))
+                return true;
+    }
+    return false;
+}
+
+/* A fragment that came by a pick here, and went into a compaction there: its rows would come twice. */
+static errint_t check_compacted(const struct lfs_merge_input *input, const struct lfs_history *history,
+                                const LanceFragment *mine, enum lfs_side side, struct lfs_error *err) {
+    if (!was_compacted(history, file_path(mine->files[0])))
+        return 0;
+    return lfs_fail(err, LFS_E_UNSUPPORTED,
+                    "fragment %" PRIu64 " of %s holds rows that a compaction moved elsewhere in %s: they cannot be told apart",
+                    mine->id, side == LFS_OURS ? input->theirs_name : input->ours_name,
+                    side == LFS_OURS ? input->ours_name : input->theirs_name);
+}
+
 /* With an older base every fragment that is not in it is asked for, and nobody guesses that it is new. */
 static errint_t check_told(const struct lfs_merge_input *input, const struct lfs_history *history, enum lfs_side side,
                            struct lfs_error *err) {
@@ -145,6 +179,7 @@ static errint_t find_held(const struct lfs_merge_input *input, struct builder *b
         LFS_TRY(input->reader->history(input->reader->context, x->ours ? LFS_THEIRS : LFS_OURS, &history, b->err));
         if (!was_held(history, file_path(mine->files[0]))) {
             LFS_TRY(check_told(input, history, x->ours ? LFS_THEIRS : LFS_OURS, b->err));
+            LFS_TRY(check_compacted(input, history, mine, x->ours ? LFS_THEIRS : LFS_OURS, b->err));
             continue;
         }
         LanceFragment *base = lfs_memdup(b->arena, mine, sizeof *base);

@@ -253,6 +253,9 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     LFS_TRY(is_older(job, &input.base_is_older, err));
     job->planned_ours = input.ours;
     job->planned_theirs = input.theirs;
+    LFS_TRY(lfs_job_check_left_out(job, &input, err));
+    if (job->plan.refusal)
+        return 0;
     LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));
     for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && job->plan.losers.count;) {
         LFS_TRY(take_back(job, &input, &again, err));

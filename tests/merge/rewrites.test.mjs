@@ -6,7 +6,7 @@ import { load, tip } from "../interop/manifest.mjs";
 import { changed, rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkThenUnmount, checkTip, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
-import { merge, mergeFails, scratch, withOps } from "../harness/verbs.mjs";
+import { merge, mergeFails, pick, pickFails, scratch, withOps } from "../harness/verbs.mjs";
 
 const SIXTY = rows(0, 60);
 const lots = (n) => Array.from({ length: n }, (_, i) => rows(i * 10, 10));
@@ -308,4 +308,50 @@ onEach("C69 whole_fragments: a fragment gone on one side, deleted from on the ot
   const done = await mergesOrRefuses(g, "main", "third", all);
   if (done === "refused") await checkTip(g, "main", all);
   await checkThenUnmount(g, { main: all });
+});
+
+// --- a compaction that a merge left out, and what happens to its fragments after it ---
+
+// main deleted 7; f deleted 5, compacted, and was merged: main keeps its own fragments.
+async function leftOut(t, engine) {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "delete", { where: "id = 5" });
+  await g.op("f", "optimize");
+  await g.op("main", "delete", { where: "id = 7" });
+  const a = await merge(g, "main", "f");
+  assert.match(a.text, /a compaction of f is left out/);
+  await checkTip(g, "main", without(rows(0, 20), 5, 7));
+  return g;
+}
+
+onEach("rows deleted on the source after its compaction was left out are not lost, and do not come back", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.op("f", "delete", { where: "id = 6" });
+  for (const [target, source] of [
+    ["main", "f"],
+    ["f", "main"],
+  ]) {
+    const a = await mergeFails(g, target, source, "EOPNOTSUPP", "refused");
+    assert.match(a.reason, /fragment \d+ of f@\d+ holds rows that a compaction moved, which main does not have, and f has changed it/);
+  }
+  await checkTip(g, "main", without(rows(0, 20), 5, 7));
+  await checkTip(g, "f", without(rows(0, 20), 5, 6));
+  await merge(g, "main", "f base=main@2");
+  await checkThenUnmount(g, { main: without(rows(0, 20), 5, 6, 7), f: without(rows(0, 20), 5, 6) });
+});
+
+onEach("a commit on compacted rows is not picked where the compaction is not; an append from behind it is", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.fork("h");
+  await g.op("f", "delete", { where: "id = 6" });
+  const a = await pickFails(g, "h", `f@${tip(g.storage("f"))}`, "EOPNOTSUPP", "refused");
+  assert.match(a.reason, /rows that a compaction moved, which h does not have/);
+  await g.op("f", "add", { rows: rows(100, 3, "f") });
+  await pick(g, "h", "f"); // an append needs no row of before
+  await checkTip(g, "h", [...without(rows(0, 20), 5, 7), ...rows(100, 3, "f")]);
+  await g.op("main", "fork", { name: "i", from: "main" });
+  await g.op("f", "delete", { where: "id = 101" });
+  await pick(g, "i", "f", ["merged", "empty-merge"]); // it never had that row
+  await checkThenUnmount(g, { i: without(rows(0, 20), 5, 7) });
 });

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compactions that a merge left out (merge-semantics section 5, s2). From then on the line that compacted is held, and yet
+ * its newest states have fragments that the other side never had: their rows live on there in the fragments of before.
+ * With such a state as the base, what happened since to the compacted fragments finds nothing to happen to, and would be
+ * lost, or undone. It is found here, before anything is planned. A fragment that a side lacks for any other reason
+ * (it deleted it, or the base is a state of another branch whose rows it never took) is no matter of this file.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "merge/match.h"
+#include "merge/moves.h"
+#include "merge/report.h"
+#include "util/bitmap.h"
+#include "util/cleanup.h"
+#include "util/map.h"
+#include "verbs/job.h"
+
+static const char *name_of(const LanceFragment *f) { return f->n_files && f->files[0]->path ? f->files[0]->path : ""; }
+
+/* --- the sides --- */
+
+struct side {
+    enum lfs_side which;
+    const struct lfs_version *tip;
+    const char *name;
+    bool base_is_own;   /* the base lies on its line */
+    struct lfs_map map; /* path -> index + 1 of the fragment of the tip; filled when first needed */
+    size_t cursor;      /* tips mostly hold the base's fragments in the base's order */
+    struct lfs_moves moves;
+    bool has_moves;
+};
+
+struct search {
+    struct lfs_job *job;
+    const struct lfs_merge_input *input;
+    struct side sides[2]; /* ours, theirs */
+    struct lfs_error *err;
+};
+
+static errint_t index_tip(struct search *s, struct side *side) {
+    const LanceManifest *m = side->tip->manifest.message;
+    if (!lfs_map_reserve(&side->map, m->n_fragments + 1))
+        return lfs_fail_nomem(s->err);
+    for (size_t i = 0; i < m->n_fragments; i++)
+        for (size_t k = 0; k < m->fragments[i]->n_files; k++)
+            if (!lfs_map_put(&side->map, m->fragments[i]->files[k]->path ? m->fragments[i]->files[k]->path : "",
+                             (void *)(uintptr_t)(i + 1)))
+                return lfs_fail_nomem(s->err);
+    return 0;
+}
+
+/* The fragment of the base as it stands in the side's tip; NULL when it does not. */
+static errint_t find(struct search *s, struct side *side, const LanceFragment *base, const LanceFragment **out) {
+    const LanceManifest *m = side->tip->manifest.message;
+    *out = NULL;
+    if (side->cursor < m->n_fragments && strcmp(name_of(m->fragments[side->cursor]), name_of(base)) == 0) {
+        *out = m->fragments[side->cursor++];
+        return 0;
+    }
+    if (!side->map.count)
+        LFS_TRY(index_tip(s, side));
+    for (size_t i = 0; i < base->n_files && !*out; i++) {
+        size_t at = (size_t)(uintptr_t)lfs_map_get(&side->map, base->files[i]->path ? base->files[i]->path : "");
+        if (at) {
+            *out = m->fragments[at - 1];
+            side->cursor = at;
+        }
+    }
+    return 0;
+}
+
+/* Rows of a fragment that was compacted away and nothing else are where they were. */
+static errint_t only_moved(struct search *s, struct side *side, const LanceFragment *base, bool *out) {
+    const struct lfs_merge_reader *r = s->input->reader;
+    AUTO_BITMAP *then = NULL;
+    AUTO_BITMAP *now = NULL;
+    *out = false;
+    if (!side->has_moves)
+        LFS_TRY(lfs_moves_read(s->input, side->which, s->job->arena, &side->moves, s->err));
+    side->has_moves = true;
+    if (!lfs_moves_has(&side->moves, name_of(base)) || !lfs_moves_kept_files(&side->moves, name_of(base), base))
+        return 0;
+    LFS_TRY(r->deletions(r->context, s->input->base, base, &then, s->err));
+    errint_t result = lfs_moves_effective(&side->moves, name_of(base), base->physical_rows, &now, s->err);
+    if (result == -ECANCELED) /* it cannot be followed */
+        return 0;
+    LFS_TRY(result);
+    *out = roaring_bitmap_equals(then, now);
+    return 0;
+}
+
+static errint_t has_changed(struct search *s, struct side *side, const LanceFragment *base, bool *out) {
+    const LanceFragment *now;
+    bool same;
+    LFS_TRY(find(s, side, base, &now));
+    if (now) {
+        *out = !lfs_match_same_files(base, now) || !lfs_match_same_deletions(base, now);
+        return 0;
+    }
+    LFS_TRY(only_moved(s, side, base, &same));
+    *out = !same;
+    return 0;
+}
+
+/* --- did it ever have the fragment? --- */
+
+enum absence { ABSENCE_OWN, ABSENCE_GIVEN_UP, ABSENCE_NEVER_HELD };
+
+static bool holds(const struct lfs_version *version, const char *path) {
+    return version && lfs_match_find(version->manifest.message, path);
+}
+
+/* A merge gives up compactions of the target where it must, and a revert takes them back. */
+static bool is_ours(const struct lfs_step *step) {
+    return lfs_transaction_property(step->after->manifest.transaction, LFS_PROPERTY_OPERATION) != NULL;
+}
+
+static const Lance__Table__Rewrite *rewrite_of(const struct lfs_version *version) {
+    const LanceTransaction *t = version->manifest.transaction;
+    return t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_REWRITE ? t->rewrite : NULL;
+}
+
+/* A compaction tells what it took, even where the version before it was cleaned away. */
+static bool took(const struct lfs_step *step, const char *path) {
+    const Lance__Table__Rewrite *rewrite = rewrite_of(step->after);
+    for (size_t g = 0; rewrite && g < rewrite->n_groups; g++)
+        for (size_t i = 0; i < rewrite->groups[g]->n_old_fragments; i++)
+            if (strcmp(name_of(rewrite->groups[g]->old_fragments[i]), path) == 0)
+                return true;
+    return false;
+}
+
+/* How the side came to lack it: by a commit of its own, given up perhaps for what it was made of, or it never had it. */
+static enum absence absence_of(const struct lfs_history *history, const struct side *side, const char *path) {
+    for (size_t i = history->count; i-- > 0;) {
+        const struct lfs_step *step = &history->steps[i];
+        if (!step->brought && took(step, path))
+            return ABSENCE_OWN;
+        if (!step->brought && holds(step->before, path))
+            return is_ours(step) && !holds(step->after, path) ? ABSENCE_GIVEN_UP : ABSENCE_OWN;
+    }
+    return side->base_is_own ? ABSENCE_OWN : ABSENCE_NEVER_HELD;
+}
+
+/* Does the side have that fragment, or had it when its history began, or may it have had it? */
+static bool had(const struct lfs_history *history, const struct side *side, const char *path, enum absence absence) {
+    if (lfs_match_find(side->tip->manifest.message, path))
+        return true;
+    if (absence == ABSENCE_GIVEN_UP) /* then what took its place stands there */
+        return false;
+    bool found = !history->complete;
+    for (size_t i = 0; i < history->count && !found; i++)
+        found = !history->steps[i].brought && holds(history->steps[i].before, path);
+    return found;
+}
+
+/* --- where the base has it from --- */
+
+struct origin {
+    const struct lfs_history *history; /* of the side that lacks it */
+    const struct side *side;
+    enum absence absence;
+    struct lfs_list names; /* of char: files to be found made; NULL where one has been */
+    size_t n_left;
+    bool compacted; /* of rows that the side has in another place */
+    bool unknown;   /* versions are gone */
+};
+
+static errint_t add_name(struct search *s, struct origin *o, const char *path) {
+    char *copy = lfs_strdup(s->job->arena, path); /* the version that it is of is released */
+    if (!copy || !lfs_list_add(&o->names, s->job->arena, copy))
+        return lfs_fail_nomem(s->err);
+    o->n_left++;
+    return 0;
+}
+
+static bool makes(const Lance__Table__RewriteGroup *group, const char *path) {
+    for (size_t i = 0; i < group->n_new_fragments; i++)
+        if (strcmp(name_of(group->new_fragments[i]), path) == 0)
+            return true;
+    return false;
+}
+
+/* A fragment that a compaction made was the old ones before it. */
+static errint_t take_group(struct search *s, struct origin *o, const Lance__Table__RewriteGroup *group) {
+    for (size_t i = 0; i < group->n_old_fragments; i++) {
+        const char *path = name_of(group->old_fragments[i]);
+        o->compacted |= had(o->history, o->side, path, o->absence);
+        LFS_TRY(add_name(s, o, path));
+    }
+    return 0;
+}
+
+static errint_t take_rewrite(struct search *s, struct origin *o, const struct lfs_version *version) {
+    const Lance__Table__Rewrite *rewrite = rewrite_of(version);
+    for (size_t g = 0; rewrite && g < rewrite->n_groups; g++) {
+        bool made = false;
+        for (size_t i = 0; i < o->names.count; i++) {
+            if (!o->names.items[i] || !makes(rewrite->groups[g], o->names.items[i]))
+                continue;
+            o->names.items[i] = NULL;
+            o->n_left--;
+            made = true;
+        }
+        if (made)
+            LFS_TRY(take_group(s, o, rewrite->groups[g]));
+    }
+    return 0;
+}
+
+/* What is new in a version of a line was made there by a compaction, or by one that a merge brought, or is new rows. */
+static errint_t look_at(struct search *s, struct origin *o, const struct lfs_branch *branch,
+                        const struct lfs_version *older, uint64_t number) {
+    LFS_CLEANUP(lfs_history_release) struct lfs_history steps = {0};
+    struct lfs_vector since;
+    bool any = false;
+    for (size_t i = 0; i < o->names.count && !any; i++)
+        any = o->names.items[i] && !holds(older, o->names.items[i]);
+    if (!any)
+        return 0;
+    lfs_vector_init(&since, s->job->arena);
+    LFS_TRY(lfs_state_vector(branch, older, &since, s->err));
+    LFS_TRY(lfs_history_read(&s->job->context->lines, branch, number, &since, &steps, s->err));
+    for (size_t i = steps.count; i-- > 0 && !o->compacted;)
+        LFS_TRY(take_rewrite(s, o, steps.steps[i].after));
+    for (size_t i = 0; i < o->names.count; i++)
+        if (o->names.items[i] && !holds(older, o->names.items[i])) {
+            o->unknown |= !steps.complete;
+            o->names.items[i] = NULL;
+            o->n_left--;
+        }
+    return 0;
+}
+
+/* The line on which a version was made: a branch's first one is a state of its parent. */
+static errint_t line_at(struct search *s, uint64_t number, struct lfs_branch *out) {
+    const char *line = s->job->base.line;
+    LFS_TRY(lfs_lines_any_branch(&s->job->context->lines, line, out, s->err));
+    for (size_t i = out->n_forks; i > 0; i--)
+        if (number <= out->forks[i - 1].version)
+            line = i > 1 ? out->forks[i - 2].uuid : "main";
+    return line == s->job->base.line ? 0 : lfs_lines_any_branch(&s->job->context->lines, line, out, s->err);
+}
+
+/* Down the base's line until everything is found made. */
+static errint_t find_origin(struct search *s, struct origin *o) {
+    for (uint64_t v = s->job->base.version->number; v > 1 && o->n_left && !o->compacted && !o->unknown; v--) {
+        struct lfs_branch branch;
+        struct lfs_version *older;
+        errint_t result = line_at(s, v, &branch);
+        if (result == 0)
+            result = lfs_lines_version(&s->job->context->lines, branch.uuid, v - 1, &older, s->err);
+        o->unknown = result == -ENODATA;
+        if (o->unknown)
+            return 0;
+        LFS_TRY(result);
+        result = look_at(s, o, &branch, older, v);
+        lfs_version_release(older);
+        LFS_TRY(result);
+    }
+    return 0;
+}
+
+/* --- one fragment --- */
+
+static errint_t refuse(struct search *s, const LanceFragment *f, const struct side *lacking, const struct side *other,
+                       const char *why) {
+    const char *base = lfs_job_base_label(s->job);
+    return lfs_report_refusal(&s->job->plan, s->err,
+                              "fragment %" PRIu64
+                              " of %s%s %s does not have, and %s has changed it since: not merged; name "
+                              "a version from before that compaction with base=",
+                              f->id, base ? base : "the base", why, lacking->name, other->name);
+}
+
+static errint_t check_side(struct search *s, const LanceFragment *f, struct side *lacking, struct side *other) {
+    const struct lfs_merge_reader *r = s->input->reader;
+    const LanceFragment *there;
+    bool changed;
+    LFS_TRY(find(s, lacking, f, &there));
+    if (there)
+        return 0;
+    LFS_TRY(has_changed(s, other, f, &changed));
+    if (!changed)
+        return 0;
+    struct origin o = {.side = lacking};
+    LFS_TRY(r->history(r->context, lacking->which, &o.history, s->err));
+    o.absence = absence_of(o.history, lacking, name_of(f));
+    if (o.absence == ABSENCE_OWN)
+        return 0;
+    if (s->job->base_is_virtual)
+        return o.absence == ABSENCE_GIVEN_UP
+                   ? 0
+                   : refuse(s, f, lacking, other, " holds rows that a compaction moved, which");
+    LFS_TRY(add_name(s, &o, name_of(f)));
+    LFS_TRY(find_origin(s, &o));
+    if (o.compacted)
+        return refuse(s, f, lacking, other, " holds rows that a compaction moved, which");
+    return !o.unknown ? 0
+                      : refuse(s, f, lacking, other,
+                               " was made by a commit that was cleaned away, a compaction perhaps, which");
+}
+
+static errint_t check_all(struct search *s) {
+    const LanceManifest *base = s->input->base->manifest.message;
+    for (size_t i = 0; i < base->n_fragments && !s->job->plan.refusal; i++)
+        for (size_t k = 0; k < 2; k++)
+            LFS_TRY(check_side(s, base->fragments[i], &s->sides[k], &s->sides[1 - k]));
+    return 0;
+}
+
+errint_t lfs_job_check_left_out(struct lfs_job *job, const struct lfs_merge_input *input, struct lfs_error *err) {
+    struct search s = {
+        .job = job,
+        .input = input,
+        .sides = {{.which = LFS_OURS, .tip = input->ours, .name = input->ours_name, .base_is_own = input->base_is_ours},
+                  {.which = LFS_THEIRS,
+                   .tip = input->theirs,
+                   .name = input->theirs_name,
+                   .base_is_own = input->base_is_theirs}},
+        .err = err,
+    };
+    job->plan = (struct lfs_plan){.arena = job->arena};
+    for (size_t i = 0; i < 2; i++)
+        lfs_map_init(&s.sides[i].map, job->arena);
+    errint_t result = check_all(&s);
+    for (size_t i = 0; i < 2; i++)
+        if (s.sides[i].has_moves)
+            lfs_moves_free(&s.sides[i].moves);
+    job->plan.outcome = job->plan.refusal ? LFS_OUTCOME_REFUSED : LFS_OUTCOME_MERGED;
+    return result;
+}
