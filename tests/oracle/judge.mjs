@@ -17,6 +17,16 @@ const REFUSALS = [
   { name: "compaction left out before", says: /versions of .* were cleaned away/, fits: any("moved") },
   { name: "stable row ids", says: /stable (row )?ids?/, fits: (p) => p.stable },
   {
+    name: "compaction left out before",
+    says: /rows that a compaction moved, which .* does not have/,
+    fits: (p) => any("moved")(p) || any("compacted")(p),
+  },
+  {
+    name: "history cleaned away",
+    says: /made by a commit that was cleaned away/,
+    fits: (p) => any("cleaned")(p) || any("moved")(p) || any("compacted")(p), // a clean-up compacts too
+  },
+  {
     name: "schema",
     says: /other columns and compacted|no data in common|changed its type|column files|added columns|different columns|rewrote a column|may not be null/,
     fits: (p) => p.schemaChanged || p.renumbered,
