@@ -23,48 +23,6 @@ static const char *name_of(const LanceFragment *f) { return f->n_files && f->fil
 
 static LanceManifest *manifest(struct take_back *t) { return t->out->version.manifest.message; }
 
-static struct lfs_virtual_vector *vector_of(struct take_back *t, const LanceFragment *f) {
-    for (size_t i = 0; i < t->out->n_vectors; i++)
-        if (t->out->vectors[i].fragment == f)
-            return &t->out->vectors[i];
-    return NULL;
-}
-
-/* The tip's fragments, each a copy that knows where its vector is. */
-static errint_t begin(struct take_back *t, size_t more) {
-    const LanceManifest *m = t->tip->manifest.message;
-    LanceManifest *copy = lfs_memdup(t->arena, m, sizeof *copy);
-    t->out->version = *t->tip;
-    t->out->version.manifest.message = copy;
-    t->out->vectors = LFS_NEW_ARRAY(t->arena, struct lfs_virtual_vector, m->n_fragments + more + 1);
-    if (!copy || !t->out->vectors)
-        return lfs_fail_nomem(t->err);
-    copy->fragments = LFS_NEW_ARRAY(t->arena, LanceFragment *, m->n_fragments + more + 1);
-    if (!copy->fragments)
-        return lfs_fail_nomem(t->err);
-    for (size_t i = 0; i < m->n_fragments; i++) {
-        copy->fragments[i] = lfs_memdup(t->arena, m->fragments[i], sizeof **copy->fragments);
-        if (!copy->fragments[i])
-            return lfs_fail_nomem(t->err);
-        t->out->vectors[t->out->n_vectors++] =
-            (struct lfs_virtual_vector){.fragment = copy->fragments[i], .version = t->tip, .record = m->fragments[i]};
-    }
-    return 0;
-}
-
-/* Give a fragment of the virtual state the vector `deleted` (taken over). */
-static errint_t set_vector(struct take_back *t, LanceFragment *f, roaring_bitmap_t *deleted) {
-    struct lfs_virtual_vector *v = vector_of(t, f);
-    uint64_t n = roaring_bitmap_get_cardinality(deleted);
-    if (!lfs_list_add(&t->out->owned, t->arena, deleted)) {
-        roaring_bitmap_free(deleted);
-        return lfs_fail_nomem(t->err);
-    }
-    v->deleted = deleted;
-    f->deletion_file = n ? lfs_virtual_marker(t->arena, n, deleted) : NULL;
-    return n && !f->deletion_file ? lfs_fail_nomem(t->err) : 0;
-}
-
 /* A fragment that the update made goes, if nothing has happened to it since. */
 static void remove_made(struct take_back *t, const LanceFragment *made) {
     LanceManifest *m = manifest(t);
@@ -116,7 +74,7 @@ static errint_t revive(struct take_back *t, const struct lfs_step *step, const L
     roaring_bitmap_andnot_inplace(taken, then);
     roaring_bitmap_andnot_inplace(deleted, taken);
     roaring_bitmap_or_inplace(deleted, returned);
-    return set_vector(t, now, LFS_STEAL_PTR(deleted));
+    return lfs_virtual_set_deleted(t->out, now, LFS_STEAL_PTR(deleted), t->arena, t->err);
 }
 
 static errint_t take_back_step(struct take_back *t, const struct lfs_step *step) {
@@ -142,7 +100,7 @@ static bool is_listed(const struct lfs_list *transactions, const struct lfs_step
 
 /* Rows that live again are in no index that was built meanwhile. */
 static bool is_as_in_tip(struct take_back *t, const LanceFragment *f) {
-    const struct lfs_virtual_vector *v = vector_of(t, f);
+    const struct lfs_virtual_vector *v = lfs_virtual_vector_of(t->out, f);
     return !v->deleted && v->version == t->tip;
 }
 
@@ -185,7 +143,7 @@ errint_t lfs_virtual_without(struct lfs_virtual *out, const struct lfs_merge_inp
     for (size_t i = 0; i < history->count; i++)
         if (is_listed(transactions, &history->steps[i]) && history->steps[i].before)
             more += history->steps[i].before->manifest.message->n_fragments;
-    LFS_TRY(begin(&t, more));
+    LFS_TRY(lfs_virtual_copy(out, t.tip, more, arena, err));
     for (size_t i = history->count; i-- > 0 && t.possible;) /* the newest first */
         if (is_listed(transactions, &history->steps[i]) && history->steps[i].before && !history->steps[i].is_merge) {
             found++;

@@ -26,6 +26,47 @@ void lfs_virtual_release(struct lfs_virtual *v) {
     v->owned.count = 0;
 }
 
+struct lfs_virtual_vector *lfs_virtual_vector_of(struct lfs_virtual *v, const LanceFragment *f) {
+    for (size_t i = 0; i < v->n_vectors; i++)
+        if (v->vectors[i].fragment == f)
+            return &v->vectors[i];
+    return NULL;
+}
+
+errint_t lfs_virtual_copy(struct lfs_virtual *out, const struct lfs_version *version, size_t more, struct lfs_arena *arena,
+                          struct lfs_error *err) {
+    const LanceManifest *m = version->manifest.message;
+    LanceManifest *copy = lfs_memdup(arena, m, sizeof *copy);
+    *out = (struct lfs_virtual){.version = *version};
+    out->version.manifest.message = copy;
+    out->vectors = LFS_NEW_ARRAY(arena, struct lfs_virtual_vector, m->n_fragments + more + 1);
+    if (!copy || !out->vectors)
+        return lfs_fail_nomem(err);
+    copy->fragments = LFS_NEW_ARRAY(arena, LanceFragment *, m->n_fragments + more + 1);
+    if (!copy->fragments)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < m->n_fragments; i++) {
+        copy->fragments[i] = lfs_memdup(arena, m->fragments[i], sizeof **copy->fragments);
+        if (!copy->fragments[i])
+            return lfs_fail_nomem(err);
+        out->vectors[out->n_vectors++] =
+            (struct lfs_virtual_vector){.fragment = copy->fragments[i], .version = version, .record = m->fragments[i]};
+    }
+    return 0;
+}
+
+errint_t lfs_virtual_set_deleted(struct lfs_virtual *v, LanceFragment *f, roaring_bitmap_t *deleted,
+                                 struct lfs_arena *arena, struct lfs_error *err) {
+    uint64_t n = roaring_bitmap_get_cardinality(deleted);
+    if (!lfs_list_add(&v->owned, arena, deleted)) {
+        roaring_bitmap_free(deleted);
+        return lfs_fail_nomem(err);
+    }
+    lfs_virtual_vector_of(v, f)->deleted = deleted;
+    f->deletion_file = n ? lfs_virtual_marker(arena, n, deleted) : NULL;
+    return n && !f->deletion_file ? lfs_fail_nomem(err) : 0;
+}
+
 static errint_t add_fragment(struct lfs_virtual *out, const struct lfs_plan_fragment *from, const struct lfs_version *ours,
                              const struct lfs_version *theirs, struct lfs_arena *arena, LanceFragment **slot,
                              struct lfs_error *err) {

@@ -7,6 +7,7 @@
 #define LFS_MERGE_VIRTUAL_H
 
 #include "merge/merge3.h"
+#include "merge/moves.h"
 #include "util/map.h"
 
 struct lfs_virtual {
@@ -29,6 +30,18 @@ errint_t lfs_virtual_init(struct lfs_virtual *out, const struct lfs_plan *plan, 
 errint_t lfs_virtual_without(struct lfs_virtual *out, const struct lfs_merge_input *input, enum lfs_side side,
                              const struct lfs_list *transactions, struct lfs_arena *arena, bool *done,
                              struct lfs_error *err);
+
+/*
+ * A state in which compactions have not happened: what they made is gone, and each of `roots` (old fragments, as they were
+ * before) is there with the deletion vector that it would have today. `moves` are those of the line that led to `version`,
+ * since before the compactions, and `version` is their tip. False in *done when that cannot be told: rows of other
+ * fragments went into the same ones, files changed since, or a deletion file is gone. `out` is to be released by
+ * lfs_virtual_release in every case.
+ */
+errint_t lfs_virtual_uncompacted(struct lfs_virtual *out, struct lfs_moves *moves, const struct lfs_version *version,
+                                 const LanceFragment *const *roots, size_t n_roots, struct lfs_arena *arena, bool *done,
+                                 struct lfs_error *err);
+
 void lfs_virtual_release(struct lfs_virtual *virtual_version);
 
 /* Is that deletion file a stand-in for a vector that only a virtual version knows? */

@@ -253,7 +253,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     LFS_TRY(is_older(job, &input.base_is_older, err));
     job->planned_ours = input.ours;
     job->planned_theirs = input.theirs;
-    LFS_TRY(lfs_job_check_left_out(job, &input, err));
+    LFS_TRY(lfs_job_pass_left_out(job, &input, err));
     if (job->plan.refusal)
         return 0;
     LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));

@@ -96,9 +96,13 @@ errint_t lfs_job_add_partial(struct lfs_job *job, struct lfs_error *err);
  * them is LFS_E_UNSUPPORTED: a unit of unknown value is equal to nothing, and nobody guesses. */
 errint_t lfs_job_virtual_base(struct lfs_job *job, struct lfs_base *bases, size_t n_bases, struct lfs_error *err);
 
-/* Refuses (in the job's plan) what would be lost: changes of one side in a fragment of the base that the other side does not
- * have because a merge left out the compaction that made it. The reader is there already. */
-errint_t lfs_job_check_left_out(struct lfs_job *job, const struct lfs_merge_input *input, struct lfs_error *err);
+/*
+ * Compactions that a merge left out. Changes of one side in a fragment of the base that the other side does not have, since
+ * it left out the compaction that made it, would be lost: where ours is that side the base becomes one without the compaction,
+ * and theirs' history begins before it; else, and where that cannot be told, the job's plan refuses. The reader is there
+ * already.
+ */
+errint_t lfs_job_pass_left_out(struct lfs_job *job, struct lfs_merge_input *input, struct lfs_error *err);
 
 /* Is that state one of the branch's own versions, or one that it comes from, before the fork? */
 bool lfs_job_comes_from(const struct lfs_branch *branch, const struct lfs_base *base);

@@ -37,6 +37,14 @@ struct search {
     const struct lfs_merge_input *input;
     struct side sides[2]; /* ours, theirs */
     struct lfs_error *err;
+
+    /* The cure: the base without the compactions that ours does not have. */
+    bool whole;               /* look at all of them, and for all that went into them */
+    struct lfs_list left_out; /* of const LanceFragment: fragments of the base that they made */
+    struct lfs_list roots;    /* of const LanceFragment: old fragments, of versions that the job holds */
+    uint64_t lowest;          /* the base's line did not have the first of these compactions in the version before */
+    struct lfs_vector before; /* and what that one held */
+    bool impossible;
 };
 
 static errint_t index_tip(struct search *s, struct side *side) {
@@ -183,17 +191,30 @@ static bool makes(const Lance__Table__RewriteGroup *group, const char *path) {
     return false;
 }
 
+/* An old fragment that the side has, as it stood in the version before. */
+static errint_t add_root(struct search *s, const struct lfs_version *older, const char *path) {
+    const LanceFragment *root = lfs_match_find(older->manifest.message, path);
+    for (size_t i = 0; i < s->roots.count; i++)
+        if (strcmp(name_of(s->roots.items[i]), path) == 0)
+            return 0;
+    s->impossible |= !root;
+    return !root || lfs_list_add(&s->roots, s->job->arena, (void *)root) ? 0 : lfs_fail_nomem(s->err);
+}
+
 /* A fragment that a compaction made was the old ones before it. */
-static errint_t take_group(struct search *s, struct origin *o, const Lance__Table__RewriteGroup *group) {
+static errint_t take_group(struct search *s, struct origin *o, const struct lfs_version *older,
+                           const Lance__Table__RewriteGroup *group) {
     for (size_t i = 0; i < group->n_old_fragments; i++) {
         const char *path = name_of(group->old_fragments[i]);
-        o->compacted |= had(o->history, o->side, path, o->absence);
-        LFS_TRY(add_name(s, o, path));
+        bool is_there = had(o->history, o->side, path, o->absence);
+        o->compacted |= is_there;
+        LFS_TRY(is_there && s->whole ? add_root(s, older, path) : add_name(s, o, path));
     }
     return 0;
 }
 
-static errint_t take_rewrite(struct search *s, struct origin *o, const struct lfs_version *version) {
+static errint_t take_rewrite(struct search *s, struct origin *o, const struct lfs_version *older,
+                             const struct lfs_version *version) {
     const Lance__Table__Rewrite *rewrite = rewrite_of(version);
     for (size_t g = 0; rewrite && g < rewrite->n_groups; g++) {
         bool made = false;
@@ -205,7 +226,7 @@ static errint_t take_rewrite(struct search *s, struct origin *o, const struct lf
             made = true;
         }
         if (made)
-            LFS_TRY(take_group(s, o, rewrite->groups[g]));
+            LFS_TRY(take_group(s, o, older, rewrite->groups[g]));
     }
     return 0;
 }
@@ -223,8 +244,12 @@ static errint_t look_at(struct search *s, struct origin *o, const struct lfs_bra
     lfs_vector_init(&since, s->job->arena);
     LFS_TRY(lfs_state_vector(branch, older, &since, s->err));
     LFS_TRY(lfs_history_read(&s->job->context->lines, branch, number, &since, &steps, s->err));
-    for (size_t i = steps.count; i-- > 0 && !o->compacted;)
-        LFS_TRY(take_rewrite(s, o, steps.steps[i].after));
+    for (size_t i = steps.count; i-- > 0 && (s->whole || !o->compacted);)
+        LFS_TRY(take_rewrite(s, o, older, steps.steps[i].after));
+    if (!s->lowest || number < s->lowest) {
+        s->lowest = number;
+        s->before = since;
+    }
     for (size_t i = 0; i < o->names.count; i++)
         if (o->names.items[i] && !holds(older, o->names.items[i])) {
             o->unknown |= !steps.complete;
@@ -246,7 +271,8 @@ static errint_t line_at(struct search *s, uint64_t number, struct lfs_branch *ou
 
 /* Down the base's line until everything is found made. */
 static errint_t find_origin(struct search *s, struct origin *o) {
-    for (uint64_t v = s->job->base.version->number; v > 1 && o->n_left && !o->compacted && !o->unknown; v--) {
+    for (uint64_t v = s->job->base.version->number; v > 1 && o->n_left && (s->whole || !o->compacted) && !o->unknown;
+         v--) {
         struct lfs_branch branch;
         struct lfs_version *older;
         errint_t result = line_at(s, v, &branch);
@@ -256,8 +282,12 @@ static errint_t find_origin(struct search *s, struct origin *o) {
         if (o->unknown)
             return 0;
         LFS_TRY(result);
+        size_t roots = s->roots.count;
         result = look_at(s, o, &branch, older, v);
-        lfs_version_release(older);
+        if (s->roots.count > roots && result == 0)
+            result = lfs_job_hold(s->job, older, s->err);
+        else
+            lfs_version_release(older);
         LFS_TRY(result);
     }
     return 0;
@@ -268,11 +298,14 @@ static errint_t find_origin(struct search *s, struct origin *o) {
 static errint_t refuse(struct search *s, const LanceFragment *f, const struct side *lacking, const struct side *other,
                        const char *why) {
     const char *base = lfs_job_base_label(s->job);
+    /* Taken as the target, the side that lacks it has its base cured. */
+    const char *how = !s->job->spec->is_merge        ? "merge the branch instead"
+                      : lacking->which == LFS_THEIRS ? "merge them the other way first"
+                                                     : "name a version from before that compaction with base=";
     return lfs_report_refusal(&s->job->plan, s->err,
                               "fragment %" PRIu64
-                              " of %s%s %s does not have, and %s has changed it since: not merged; name "
-                              "a version from before that compaction with base=",
-                              f->id, base ? base : "the base", why, lacking->name, other->name);
+                              " of %s%s %s does not have, and %s has changed it since: not merged; %s",
+                              f->id, base ? base : "the base", why, lacking->name, other->name, how);
 }
 
 static errint_t check_side(struct search *s, const LanceFragment *f, struct side *lacking, struct side *other) {
@@ -311,7 +344,159 @@ static errint_t check_all(struct search *s) {
     return 0;
 }
 
-errint_t lfs_job_check_left_out(struct lfs_job *job, const struct lfs_merge_input *input, struct lfs_error *err) {
+/* --- the base without them --- */
+
+/* Where all that is planned is the plain merge of rows: nothing else compares with more than the base. */
+static bool can_be_cured(const struct search *s) {
+    const struct lfs_merge_input *in = s->input;
+    bool picks = *lfs_version_picked(in->ours) || *lfs_version_picked(in->theirs) || *lfs_version_partial(in->ours) ||
+                 *lfs_version_partial(in->theirs);
+    return s->job->spec->is_merge && !s->job->base_is_virtual && !in->base_is_older && !in->ours_is_base && !picks &&
+           !in->policy.only && !lfs_manifest_has_stable_row_ids(in->ours->manifest.message);
+}
+
+/* All of the base's fragments that one side lacks: by a compaction that ours does not have, or for reasons of its own. */
+static errint_t collect(struct search *s, const LanceFragment *f, struct side *side) {
+    const struct lfs_merge_reader *r = s->input->reader;
+    const LanceFragment *there;
+    struct origin o = {.side = side};
+    LFS_TRY(find(s, side, f, &there));
+    if (there)
+        return 0;
+    LFS_TRY(r->history(r->context, side->which, &o.history, s->err));
+    o.absence = absence_of(o.history, side, name_of(f));
+    if (o.absence == ABSENCE_OWN)
+        return 0;
+    s->impossible |= side->which == LFS_THEIRS || !o.history->complete;
+    if (s->impossible)
+        return 0;
+    LFS_TRY(add_name(s, &o, name_of(f)));
+    LFS_TRY(find_origin(s, &o));
+    s->impossible |= o.unknown;
+    return !o.compacted || lfs_list_add(&s->left_out, s->job->arena, (void *)f) ? 0 : lfs_fail_nomem(s->err);
+}
+
+/* The base's own past as the history of a merge's side. */
+struct past {
+    struct lfs_merge_reader reader;
+    const struct lfs_merge_reader *real;
+    struct lfs_history history;
+};
+
+static errint_t past_deletions(void *context, const struct lfs_version *version, const LanceFragment *fragment,
+                               roaring_bitmap_t **out, struct lfs_error *err) {
+    const struct past *p = context;
+    return p->real->deletions(p->real->context, version, fragment, out, err);
+}
+
+static errint_t past_history(void *context, enum lfs_side side, const struct lfs_history **out, struct lfs_error *err) {
+    struct past *p = context;
+    (void)side;
+    (void)err;
+    *out = &p->history;
+    return 0;
+}
+
+/* Rows can be followed through everything that happened but these. */
+static bool is_followable(const struct lfs_history *history) {
+    bool plain = history->complete;
+    for (size_t i = 0; i < history->count; i++) {
+        const LanceTransaction *t = history->steps[i].after->manifest.transaction;
+        plain = plain && t && t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_OVERWRITE &&
+                t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_RESTORE;
+    }
+    return plain;
+}
+
+static errint_t uncompact(struct search *s, struct past *past, struct lfs_virtual *v, bool *done) {
+    struct lfs_job *job = s->job;
+    const struct lfs_version *base = s->input->base;
+    struct lfs_branch branch;
+    struct lfs_moves moves;
+    LFS_TRY(line_at(s, base->number, &branch));
+    LFS_TRY(lfs_history_read(&job->context->lines, &branch, base->number, &s->before, &past->history, s->err));
+    *done = is_followable(&past->history);
+    if (!*done)
+        return 0;
+    struct lfs_merge_input line = {.base = base, .ours = base, .theirs = base, .reader = &past->reader};
+    errint_t result = lfs_moves_read(&line, LFS_OURS, job->arena, &moves, s->err);
+    if (result == 0)
+        result = lfs_virtual_uncompacted(v, &moves, base, (const LanceFragment *const *)s->roots.items, s->roots.count,
+                                         job->arena, done, s->err);
+    lfs_moves_free(&moves);
+    if (result < 0 || !*done)
+        return result;
+    const LanceManifest *m = v->version.manifest.message; /* those went, and no other one */
+    *done = base->manifest.message->n_fragments + s->roots.count == m->n_fragments + s->left_out.count;
+    for (size_t i = 0; i < s->left_out.count && *done; i++)
+        *done = !lfs_match_find(m, name_of(s->left_out.items[i]));
+    return 0;
+}
+
+/* From now on theirs' history begins before those compactions, and tells of each. */
+static errint_t lengthen_history(struct search *s, const struct lfs_version *base, bool *done) {
+    struct lfs_reader *r = &s->job->reader;
+    struct lfs_merge_input input = *s->input;
+    struct lfs_vector since;
+    struct lfs_moves moves;
+    lfs_vector_init(&since, s->job->arena);
+    LFS_TRY(lfs_vector_meet(&r->since[1], &s->before, &since, s->err));
+    if (r->has_history[1])
+        lfs_history_release(&r->history[1]);
+    r->has_history[1] = false;
+    r->since[1] = since;
+    input.base = base;
+    errint_t result = lfs_moves_read(&input, LFS_THEIRS, s->job->arena, &moves, s->err);
+    *done = result == 0 && r->history[1].complete;
+    for (size_t i = 0; i < s->roots.count && *done; i++)
+        *done = lfs_moves_has(&moves, name_of(s->roots.items[i]));
+    lfs_moves_free(&moves);
+    return result;
+}
+
+/* The base for which there is nothing to refuse; NULL in *out where there is none. */
+static errint_t cure(struct search *s, const struct lfs_version **out) {
+    const LanceManifest *base = s->input->base->manifest.message;
+    struct past past = {{&past, past_deletions, past_history}, s->input->reader, {0}};
+    struct lfs_virtual *v = LFS_NEW(s->job->arena, struct lfs_virtual);
+    bool done = false;
+    *out = NULL;
+    s->whole = true;
+    s->lowest = 0;
+    for (size_t i = 0; i < base->n_fragments && !s->impossible; i++)
+        for (size_t k = 0; k < 2; k++)
+            LFS_TRY(collect(s, base->fragments[i], &s->sides[k]));
+    if (s->impossible || !s->roots.count)
+        return 0;
+    if (!v || !lfs_list_add(&s->job->held_virtual, s->job->arena, v))
+        return lfs_fail_nomem(s->err);
+    errint_t result = uncompact(s, &past, v, &done);
+    lfs_history_release(&past.history);
+    LFS_TRY(result);
+    if (done)
+        LFS_TRY(lengthen_history(s, &v->version, &done));
+    if (!done)
+        return 0;
+    *out = &v->version;
+    return lfs_job_add_virtual(s->job, v, s->err);
+}
+
+/* --- the whole --- */
+
+static errint_t check_or_cure(struct search *s, const struct lfs_version **base) {
+    const struct lfs_version *other = NULL;
+    LFS_TRY(check_all(s));
+    if (!s->job->plan.refusal || !can_be_cured(s))
+        return 0;
+    LFS_TRY(cure(s, &other));
+    if (!other)
+        return 0;
+    s->job->plan.refusal = NULL;
+    *base = other;
+    return 0;
+}
+
+errint_t lfs_job_pass_left_out(struct lfs_job *job, struct lfs_merge_input *input, struct lfs_error *err) {
     struct search s = {
         .job = job,
         .input = input,
@@ -322,13 +507,15 @@ errint_t lfs_job_check_left_out(struct lfs_job *job, const struct lfs_merge_inpu
                    .base_is_own = input->base_is_theirs}},
         .err = err,
     };
+    const struct lfs_version *base = input->base;
     job->plan = (struct lfs_plan){.arena = job->arena};
     for (size_t i = 0; i < 2; i++)
         lfs_map_init(&s.sides[i].map, job->arena);
-    errint_t result = check_all(&s);
+    errint_t result = check_or_cure(&s, &base);
     for (size_t i = 0; i < 2; i++)
         if (s.sides[i].has_moves)
             lfs_moves_free(&s.sides[i].moves);
+    input->base = base;
     job->plan.outcome = job->plan.refusal ? LFS_OUTCOME_REFUSED : LFS_OUTCOME_MERGED;
     return result;
 }

@@ -325,20 +325,94 @@ async function leftOut(t, engine) {
   return g;
 }
 
-onEach("rows deleted on the source after its compaction was left out are not lost, and do not come back", async (t, engine) => {
+onEach("rows deleted on the source after its compaction was left out arrive all the same, and do not come back", async (t, engine) => {
   const g = await leftOut(t, engine);
   await g.op("f", "delete", { where: "id = 6" });
-  for (const [target, source] of [
-    ["main", "f"],
-    ["f", "main"],
-  ]) {
-    const a = await mergeFails(g, target, source, "EOPNOTSUPP", "refused");
-    assert.match(a.reason, /fragment \d+ of f@\d+ holds rows that a compaction moved, which main does not have, and f has changed it/);
-  }
-  await checkTip(g, "main", without(rows(0, 20), 5, 7));
+  const a = await mergeFails(g, "f", "main", "EOPNOTSUPP", "refused"); // the other way first
+  assert.match(a.reason, /fragment \d+ of f@\d+ holds rows that a compaction moved, which main does not have, and f has changed it/);
   await checkTip(g, "f", without(rows(0, 20), 5, 6));
+  await merge(g, "main", "f");
+  await checkTip(g, "main", without(rows(0, 20), 5, 6, 7));
+  await g.op("f", "delete", { where: "id = 9" });
+  await g.op("main", "delete", { where: "id = 10" });
+  await merge(g, "main", "f");
+  const all = without(rows(0, 20), 5, 6, 7, 9, 10);
+  await checkTip(g, "main", all);
+  await merge(g, "f", "main", ["merged", "fast-forward"]);
+  await checkTip(g, "f", all);
+  await g.op("f", "update", { where: "id = 8", values: { v: "up" } });
+  await merge(g, "main", "f", ["merged", "fast-forward"]);
+  await checkThenUnmount(g, { main: changed(all, 8, { v: "up" }), f: changed(all, 8, { v: "up" }) });
+});
+
+onEach("left out, and the same with an older base named by hand", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.op("f", "delete", { where: "id = 6" });
   await merge(g, "main", "f base=main@2");
   await checkThenUnmount(g, { main: without(rows(0, 20), 5, 6, 7), f: without(rows(0, 20), 5, 6) });
+});
+
+onEach("rows updated on the source after its compaction was left out arrive, and so on through a second one", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.op("f", "update", { where: "id = 8", values: { v: "up" } });
+  await g.op("f", "optimize"); // the compacted fragment goes into another one
+  await g.op("f", "delete", { where: "id = 9" });
+  await g.op("main", "delete", { where: "id = 10" });
+  const first = changed(without(rows(0, 20), 5, 7, 9, 10), 8, { v: "up" });
+  const done = await mergesOrRefuses(g, "main", "f", first);
+  t.diagnostic(`first: ${done}`);
+  await g.op("f", "optimize");
+  await g.op("f", "delete", { where: "id = 12" });
+  t.diagnostic(`second: ${await mergesOrRefuses(g, "main", "f", without(first, 12))}`);
+  await checkThenUnmount(g, { f: changed(without(rows(0, 20), 5, 9, 12), 8, { v: "up" }) });
+});
+
+onEach("rows that came with the left out compaction, and went again on the target, stay away", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "delete", { where: "id = 5" });
+  await g.op("f", "optimize");
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  await g.op("main", "delete", { where: "id = 7" });
+  await merge(g, "main", "f");
+  await g.op("main", "delete", { where: "id = 100" });
+  await g.op("main", "update", { where: "id = 101", values: { v: "mine" } });
+  await g.op("f", "delete", { where: "id = 6" });
+  await merge(g, "main", "f");
+  const all = [...without(rows(0, 20), 5, 6, 7), ...changed(rows(101, 1, "f"), 101, { v: "mine" })];
+  await checkThenUnmount(g, { main: all });
+});
+
+onEach("a row that both sides change after a compaction was left out is a conflict, not a silent choice", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.op("f", "delete", { where: "id = 6" });
+  await g.op("main", "update", { where: "id = 6", values: { v: "mine" } });
+  await mergeFails(g, "main", "f", "ECANCELED", "conflict");
+  await checkThenUnmount(g, { main: changed(without(rows(0, 20), 5, 7), 6, { v: "mine" }) });
+});
+
+onEach("left out, and the target compacts its own fragments: right rows or a refusal, both ways, again", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.op("main", "optimize");
+  await g.op("f", "delete", { where: "id IN (6, 19)" });
+  await g.op("main", "delete", { where: "id = 11" });
+  let all = without(rows(0, 20), 5, 6, 7, 11, 19);
+  await merge(g, "main", "f");
+  await checkTip(g, "main", all);
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  all = [...all, ...rows(100, 2, "f")];
+  await merge(g, "f", "main", ["merged", "fast-forward"]);
+  await checkTip(g, "f", all);
+  await merge(g, "main", "f", ["merged", "fast-forward"]);
+  await checkThenUnmount(g, { main: all, f: all });
+});
+
+onEach("left out, and the source's versions of before it cleaned away: right rows or a refusal", async (t, engine) => {
+  const g = await leftOut(t, engine);
+  await g.op("f", "clean");
+  await g.op("f", "delete", { where: "id = 6" });
+  t.diagnostic(await mergesOrRefuses(g, "main", "f", without(rows(0, 20), 5, 6, 7)));
+  await g.m.unmount();
 });
 
 onEach("a commit on compacted rows is not picked where the compaction is not; an append from behind it is", async (t, engine) => {
