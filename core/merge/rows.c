@@ -288,13 +288,29 @@ static errint_t bring_back(struct decision *d, struct lfs_fragment_verdict *out)
                                          : add_extra(&e, s->theirs.fragment->files[0]->path, united, d->err);
 }
 
+/* Rows that a pick brought, here or there, may lie in the compaction under no name that both sides know. */
+static bool has_picks(const struct lfs_merge_input *in) {
+    return in->base_not_held || in->base_is_older || *lfs_version_picked(in->ours) || *lfs_version_picked(in->theirs) ||
+           *lfs_version_partial(in->ours) || *lfs_version_partial(in->theirs);
+}
+
+static errint_t give_way(struct decision *d, struct lfs_fragment_verdict *out) {
+    const struct lfs_merge_input *in = d->rows->input;
+    if (!has_picks(in))
+        return unless_unproved(d, bring_back(d, out));
+    return lfs_report_refusal(d->plan, d->err,
+                              "%s compacted fragment %" PRIu64 ", and %s changed its column files: not merged where commits "
+                              "were picked",
+                              in->ours_name, d->state->id, in->theirs_name);
+}
+
 errint_t lfs_rows_decide(struct lfs_rows *rows, size_t i, struct lfs_fragment_verdict *out, struct lfs_error *err) {
     struct lfs_error own;
     struct decision d = {rows, &rows->states[i], rows->plan, err ? err : &own};
     const struct lfs_fragment_state *s = d.state;
     *out = (struct lfs_fragment_verdict){LFS_FATE_OURS, NULL};
     if (s->ours.moved && s->theirs.other_files)
-        return unless_unproved(&d, bring_back(&d, out));
+        return give_way(&d, out);
     if (s->theirs.change == LFS_UNCHANGED)
         return 0;
     if (s->ours.change == LFS_UNCHANGED && s->match->base && !s->theirs.moved)
