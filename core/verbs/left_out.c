@@ -174,6 +174,7 @@ struct origin {
     size_t n_left;
     bool compacted; /* of rows that the side has in another place */
     bool unknown;   /* versions are gone */
+    bool was_there; /* the target holds the commit that made it: its rows stand there in another fragment, or stood */
 };
 
 static errint_t add_name(struct search *s, struct origin *o, const char *path) {
@@ -231,6 +232,26 @@ static errint_t take_rewrite(struct search *s, struct origin *o, const struct lf
     return 0;
 }
 
+/* The line that a version was read from. */
+static const char *line_of(const struct lfs_lines *lines, const struct lfs_version *version) {
+    static const char kept[] = "_lancefs/lines/";
+    for (size_t i = 0; i < lines->n_branches; i++)
+        if (strcmp(lines->branches[i].dir, version->dir) == 0)
+            return lines->branches[i].uuid;
+    return strncmp(version->dir, kept, sizeof kept - 1) == 0 ? version->dir + sizeof kept - 1 : "";
+}
+
+/* Does the target hold the commit that made the fragment? */
+static bool holds_maker(const struct search *s, const struct lfs_history *steps, const char *path) {
+    for (size_t i = 0; i < steps->count; i++) {
+        const struct lfs_step *step = &steps->steps[i];
+        if (!step->is_merge && holds(step->after, path) && !holds(step->before, path) &&
+            lfs_vector_get(&s->job->target_vector, line_of(&s->job->context->lines, step->after)) >= step->after->number)
+            return true;
+    }
+    return false;
+}
+
 /* What is new in a version of a line was made there by a compaction, or by one that a merge brought, or is new rows. */
 static errint_t look_at(struct search *s, struct origin *o, const struct lfs_branch *branch,
                         const struct lfs_version *older, uint64_t number) {
@@ -253,6 +274,7 @@ static errint_t look_at(struct search *s, struct origin *o, const struct lfs_bra
     for (size_t i = 0; i < o->names.count; i++)
         if (o->names.items[i] && !holds(older, o->names.items[i])) {
             o->unknown |= !steps.complete;
+            o->was_there |= holds_maker(s, &steps, o->names.items[i]);
             o->names.items[i] = NULL;
             o->n_left--;
         }
@@ -329,15 +351,40 @@ static errint_t check_side(struct search *s, const LanceFragment *f, struct side
                    : refuse(s, f, lacking, other, " holds rows that a compaction moved, which");
     LFS_TRY(add_name(s, &o, name_of(f)));
     LFS_TRY(find_origin(s, &o));
-    if (o.compacted)
+    if (o.compacted || (o.was_there && !s->job->spec->is_merge && lacking->which == LFS_OURS))
         return refuse(s, f, lacking, other, " holds rows that a compaction moved, which");
     return !o.unknown ? 0
                       : refuse(s, f, lacking, other,
                                " was made by a commit that was cleaned away, a compaction perhaps, which");
 }
 
+/* A fragment that a picked merge brought to its branch, by a commit that the target holds and whose rows stand in other
+ * fragments there by now: they would come twice. */
+static errint_t check_brought(struct search *s) {
+    const struct lfs_merge_reader *r = s->input->reader;
+    const LanceManifest *theirs = s->input->theirs->manifest.message;
+    const struct lfs_history *history;
+    for (size_t i = 0; i < theirs->n_fragments && !s->job->plan.refusal; i++) {
+        const LanceFragment *f = theirs->fragments[i], *there;
+        if (holds(s->input->base, name_of(f)))
+            continue;
+        LFS_TRY(find(s, &s->sides[0], f, &there));
+        if (there)
+            continue;
+        LFS_TRY(r->history(r->context, LFS_THEIRS, &history, s->err));
+        if (holds_maker(s, history, name_of(f)))
+            LFS_TRY(lfs_report_refusal(&s->job->plan, s->err,
+                                       "fragment %" PRIu64 " of %s holds rows that a compaction moved elsewhere in %s: not "
+                                       "picked; merge the branch instead",
+                                       f->id, s->sides[1].name, s->sides[0].name));
+    }
+    return 0;
+}
+
 static errint_t check_all(struct search *s) {
     const LanceManifest *base = s->input->base->manifest.message;
+    if (s->input->base_not_held)
+        LFS_TRY(check_brought(s));
     for (size_t i = 0; i < base->n_fragments && !s->job->plan.refusal; i++)
         for (size_t k = 0; k < 2; k++)
             LFS_TRY(check_side(s, base->fragments[i], &s->sides[k], &s->sides[1 - k]));
