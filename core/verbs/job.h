@@ -55,6 +55,7 @@ enum lfs_prepared {
 struct lfs_job_spec {
     const char *operation; /* lancefs.op */
     bool is_merge;    /* can be a fast-forward */
+    bool is_pick;     /* takes what one commit did, not what its branch holds */
     bool skips_empty; /* a result that equals the tip is not worth a version */
     /* The target's tip is resolved. Returns an enum lfs_prepared (for NOTHING_TO_DO the answer has been written), or a
      * negative errno. */

@@ -351,7 +351,7 @@ static errint_t check_side(struct search *s, const LanceFragment *f, struct side
                    : refuse(s, f, lacking, other, " holds rows that a compaction moved, which");
     LFS_TRY(add_name(s, &o, name_of(f)));
     LFS_TRY(find_origin(s, &o));
-    if (o.compacted || (o.was_there && !s->job->spec->is_merge && lacking->which == LFS_OURS))
+    if (o.compacted || (o.was_there && s->job->spec->is_pick && lacking->which == LFS_OURS))
         return refuse(s, f, lacking, other, " holds rows that a compaction moved, which");
     return !o.unknown ? 0
                       : refuse(s, f, lacking, other,
@@ -383,7 +383,7 @@ static errint_t check_brought(struct search *s) {
 
 static errint_t check_all(struct search *s) {
     const LanceManifest *base = s->input->base->manifest.message;
-    if (s->input->base_not_held)
+    if (s->job->spec->is_pick)
         LFS_TRY(check_brought(s));
     for (size_t i = 0; i < base->n_fragments && !s->job->plan.refusal; i++)
         for (size_t k = 0; k < 2; k++)

@@ -104,8 +104,8 @@ static int prepare(struct lfs_job *job, struct lfs_error *err) {
     return LFS_PREPARED;
 }
 
-static const struct lfs_job_spec spec = {.operation = "cherry-pick", .prepare = prepare};
-static const struct lfs_job_spec skipping = {.operation = "cherry-pick", .skips_empty = true, .prepare = prepare};
+static const struct lfs_job_spec spec = {.operation = "cherry-pick", .is_pick = true, .prepare = prepare};
+static const struct lfs_job_spec skipping = {.operation = "cherry-pick", .is_pick = true, .skips_empty = true, .prepare = prepare};
 
 /* --- which commits --- */
 
