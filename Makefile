@@ -61,7 +61,7 @@ unit: $(UNIT_BIN)
 	@failed=0; for t in $(UNIT_BIN); do echo "== $$t"; $$t || failed=1; done; exit $$failed
 
 # Arrows point down only: a layer sees its own headers and those of the layers before it.
-LAYERS := util format store table merge commit verbs
+LAYERS := util format store table merge commit verbs report
 layers: | $(PROTO_HDR)
 	@set -e; seen=; for layer in $(LAYERS); do \
 	  mkdir -p $(BUILD)/layers; ln -sfn $(CURDIR)/core/$$layer $(BUILD)/layers/$$layer; ln -sf $(CURDIR)/core/version.h $(BUILD)/layers/; \

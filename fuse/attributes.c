@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuse/mount.h"
+#include "fuse/texts.h"
 #include "util/cleanup.h"
 
 enum { BLOCK = 512, IO_SIZE = 4096 };
@@ -148,6 +149,16 @@ static errint_t control_attributes(struct lfs_mount *m, const struct lfs_node *n
     return 0;
 }
 
+/* Whose data it tells of may read it. */
+errint_t lfs_text_attributes(struct lfs_mount *m, const struct lfs_node *place, const struct lfs_text *text,
+                             struct stat *st) {
+    struct stat stored;
+    LFS_TRY(stat_in_branch(m, place->branch ? place->branch->dir : "", "", &stored));
+    stored.st_mode &= 0444; /* a directory's: who may search it has the bits to read it */
+    file_attributes(&stored, (off_t)text->size, text->time, st);
+    return 0;
+}
+
 static errint_t unreached_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
     struct stat stored;
     LFS_TRY(stat_in_branch(m, node->branch->dir, "", &stored));
@@ -178,7 +189,8 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
     case LFS_NODE_TABLES: return tree_attributes(m, "", st);
     case LFS_NODE_TREE: return tree_attributes(m, node->text, st);
     case LFS_NODE_TABLE: return link_attributes(m, node, st);
-    case LFS_NODE_BRANCH: return branch_attributes(m, node, "", st);
+    case LFS_NODE_BRANCH:
+    case LFS_NODE_TEXTS: return branch_attributes(m, node, "", st);
     case LFS_NODE_VERSIONS:
     case LFS_NODE_TRANSACTIONS: return branch_attributes(m, node, node->name, st);
     case LFS_NODE_FILES: return files_attributes(m, node, st);
@@ -191,6 +203,10 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
         return 0;
     case LFS_NODE_FILE:
         file_attributes(&node->st, node->st.st_size, node->st.st_mtim, st);
+        *timeout = LFS_IMMUTABLE_TIMEOUT;
+        return 0;
+    case LFS_NODE_TEXT:
+        *st = node->st;
         *timeout = LFS_IMMUTABLE_TIMEOUT;
         return 0;
     }

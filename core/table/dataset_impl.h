@@ -22,7 +22,8 @@ struct lfs_cached_version {
 struct lfs_version_cache {
     struct lfs_cached_version *buckets[LFS_CACHE_BUCKETS];
     struct lfs_cached_version *newest, *oldest;
-    size_t bytes, bytes_max;
+    size_t bytes, bytes_max, entries;
+    uint64_t hits, misses;
 };
 
 struct lfs_dataset {

@@ -9,7 +9,7 @@
 #include "util/log.h"
 #include "verbs/answer.h"
 
-static void job_free(struct lfs_job *job) {
+void lfs_job_release(struct lfs_job *job) {
     lfs_plan_release(&job->plan);
     lfs_reader_release(&job->reader);
     if (!job->base_is_virtual)
@@ -69,24 +69,28 @@ const char *lfs_job_label(const struct lfs_job *job, const char *name, uint64_t 
     return lfs_sprintf(job->arena, "%s@%" PRIu64, name, version);
 }
 
-static const char *source_label(const struct lfs_job *job) {
+const char *lfs_job_source_label(const struct lfs_job *job) {
     if (job->source_label)
         return job->source_label;
     return job->source.version ? lfs_job_label(job, job->source.branch.name, job->source.version->number) : NULL;
 }
 
+const char *lfs_job_base_label(const struct lfs_job *job) {
+    if (job->base_is_virtual || !job->base.version)
+        return job->base.line;
+    const struct lfs_branch *b = lfs_lines_branch(&job->context->lines, job->base.line);
+    return lfs_job_label(job, b ? b->name : job->base.line, job->base.version->number);
+}
+
 static void answer_refs(struct lfs_job *job) {
     struct lfs_buf *out = job->context->answer;
-    const char *source = source_label(job),
+    const char *source = lfs_job_source_label(job),
                *target = lfs_job_label(job, job->target.branch.name, job->target.version->number);
     if (source)
         lfs_answer_text(out, "source", source);
     lfs_answer_text(out, "target", target ? target : "");
-    if (job->base_is_virtual) {
-        lfs_answer_text(out, "base", job->base.line);
-    } else if (job->base.version) {
-        const struct lfs_branch *b = lfs_lines_branch(&job->context->lines, job->base.line);
-        const char *base = lfs_job_label(job, b ? b->name : job->base.line, job->base.version->number);
+    if (job->base.version) {
+        const char *base = lfs_job_base_label(job);
         lfs_answer_text(out, "base", base ? base : "");
     }
 }
@@ -159,7 +163,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
                             &job->base.vector, err));
     job->reader.virtual_versions = job->virtual_versions;
     job->reader.n_virtual = job->n_virtual;
-    struct lfs_merge_input input = {
+    job->input = (struct lfs_merge_input){
         .base = job->base.version,
         .ours = job->target.version,
         .theirs = job->source.version,
@@ -171,13 +175,13 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .reader = &job->reader.reader,
         .policy = job->context->command->policy,
     };
-    LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));
+    LFS_TRY(lfs_merge3(&job->input, job->arena, &job->plan, err));
     for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && job->plan.losers.count;) {
-        LFS_TRY(take_back(job, &input, &again, err));
+        LFS_TRY(take_back(job, &job->input, &again, err));
         if (!again)
             return 0;
         lfs_plan_release(&job->plan);
-        LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));
+        LFS_TRY(lfs_merge3(&job->input, job->arena, &job->plan, err));
     }
     if (!job->taken_back.count || job->plan.n_conflicts || job->plan.refusal)
         return 0;
@@ -185,7 +189,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     return lfs_plan_count(&job->plan, job->target.version->manifest.message, err);
 }
 
-static const char *outcome_word(const struct lfs_job *job) {
+const char *lfs_job_outcome(const struct lfs_job *job) {
     switch (job->plan.outcome) {
     case LFS_OUTCOME_MERGED: return "merged";
     case LFS_OUTCOME_FAST_FORWARD: return job->spec->is_merge && job->context->command->ff != LFS_FF_NEVER ? "fast-forward" : "merged";
@@ -198,7 +202,7 @@ static const char *outcome_word(const struct lfs_job *job) {
 
 static errint_t say_blocked(struct lfs_job *job, struct lfs_error *err) {
     struct lfs_buf *out = job->context->answer;
-    lfs_answer_text(out, "result", outcome_word(job));
+    lfs_answer_text(out, "result", lfs_job_outcome(job));
     answer_refs(job);
     if (job->plan.outcome == LFS_OUTCOME_REFUSED) {
         lfs_answer_text(out, "reason", job->plan.refusal);
@@ -242,7 +246,7 @@ static errint_t properties(const struct lfs_job *job, const char *map, struct lf
     if (!list)
         return lfs_fail_nomem(err);
     list[n++] = (struct lfs_property){LFS_PROPERTY_OPERATION, job->spec->operation};
-    list[n++] = (struct lfs_property){"lancefs.source", source_label(job)};
+    list[n++] = (struct lfs_property){"lancefs.source", lfs_job_source_label(job)};
     list[n++] = (struct lfs_property){LFS_PROPERTY_SOURCE_LINE, job->source.branch.uuid};
     list[n++] = (struct lfs_property){LFS_PROPERTY_SOURCE_VERSION,
                                       lfs_sprintf(job->arena, "%" PRIu64, job->source.version->number)};
@@ -290,7 +294,7 @@ static errint_t commit(struct lfs_job *job, struct lfs_commit_result *result, st
 
 static void say_committed(struct lfs_job *job, const struct lfs_commit_result *r) {
     struct lfs_buf *out = job->context->answer;
-    lfs_answer_text(out, "result", outcome_word(job));
+    lfs_answer_text(out, "result", lfs_job_outcome(job));
     answer_refs(job);
     lfs_answer_number(out, "version", r->version);
     lfs_answer_text(out, "transaction", r->transaction);
@@ -299,15 +303,15 @@ static void say_committed(struct lfs_job *job, const struct lfs_commit_result *r
         lfs_list_add(&job->plan.notes, job->arena, note);
     }
     lfs_answer_plan(out, &job->plan);
-    const char *source = source_label(job);
+    const char *source = lfs_job_source_label(job);
     lfs_log(LFS_LOG_INFO, "%s target=%s version=%" PRIu64 " source=%s result=%s", job->spec->operation,
-            job->target.branch.name, r->version, source ? source : "", outcome_word(job));
+            job->target.branch.name, r->version, source ? source : "", lfs_job_outcome(job));
 }
 
 static void say_dry(struct lfs_job *job) {
     struct lfs_buf *out = job->context->answer;
     lfs_answer_text(out, "result", "dry-run");
-    lfs_answer_text(out, "would-be", outcome_word(job));
+    lfs_answer_text(out, "would-be", lfs_job_outcome(job));
     answer_refs(job);
     lfs_answer_plan(out, &job->plan);
 }
@@ -318,19 +322,25 @@ static bool cancelled(const struct lfs_job *job) {
     return job->context->call->cancel && atomic_load(job->context->call->cancel);
 }
 
+int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err) {
+    LFS_TRY(resolve_target(job, target, err));
+    int prepared = job->spec->prepare(job, err);
+    if (prepared == LFS_PREPARED)
+        LFS_TRY(make_plan(job, err));
+    return prepared;
+}
+
 static errint_t try_once(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,
                          void *argument, struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
-    LFS_CLEANUP(job_free)
+    LFS_CLEANUP(lfs_job_release)
     struct lfs_job job = {.context = context, .arena = arena, .spec = spec, .argument = argument};
     struct lfs_commit_result result = {0};
     if (!arena)
         return lfs_fail_nomem(err);
-    LFS_TRY(resolve_target(&job, target, err));
-    int prepared = spec->prepare(&job, err);
+    int prepared = lfs_job_plan(&job, target, err);
     if (prepared != LFS_PREPARED)
         return prepared < 0 ? prepared : 0;
-    LFS_TRY(make_plan(&job, err));
     if (cancelled(&job))
         return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
     if (job.plan.outcome == LFS_OUTCOME_CONFLICT || job.plan.outcome == LFS_OUTCOME_REFUSED)

@@ -32,6 +32,7 @@ struct lfs_job {
     const char *source_label; /* "feature@6"; NULL: from `source` */
 
     struct lfs_reader reader;
+    struct lfs_merge_input input; /* what the plan was made of; it points into the job */
     struct lfs_plan plan;
     struct lfs_list held_versions, held_plans, held_virtual;
     struct lfs_list taken_back; /* of char: transactions whose updates lost by the strategy */
@@ -47,6 +48,23 @@ struct lfs_job_spec {
      * negative errno. */
     int (*prepare)(struct lfs_job *job, struct lfs_error *err);
 };
+
+/*
+ * Plan a job on the branch `target` (a name) and commit nothing: what a dry run shows, and reports. Returns an enum
+ * lfs_prepared (NOTHING_TO_DO: the answer has been written, there is no plan), or a negative errno; a conflict or a
+ * refusal is an outcome of the plan. `job` holds context, arena, spec and argument, the rest of it zero; to be released
+ * by lfs_job_release in every case.
+ */
+int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err);
+void lfs_job_release(struct lfs_job *job);
+/* "merged", "conflict", ...: what the plan comes to. */
+const char *lfs_job_outcome(const struct lfs_job *job);
+/* "feature@6" for what is merged, and for the base ("main@2"); NULL where there is none, or memory is short. */
+const char *lfs_job_source_label(const struct lfs_job *job);
+const char *lfs_job_base_label(const struct lfs_job *job);
+
+/* The merge of the ref that is the job's argument (a const char *). */
+extern const struct lfs_job_spec lfs_merge_job;
 
 /* Run a job on the branch `target` (a name) and write the answer. */
 errint_t lfs_job_run(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,

@@ -30,7 +30,7 @@ static int prepare(struct lfs_job *job, struct lfs_error *err) {
     return LFS_PREPARED;
 }
 
-static const struct lfs_job_spec spec = {.operation = "merge", .is_merge = true, .prepare = prepare};
+const struct lfs_job_spec lfs_merge_job = {.operation = "merge", .is_merge = true, .prepare = prepare};
 
 errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err) {
     const struct lfs_command *c = context->command;
@@ -45,5 +45,5 @@ errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err)
         LFS_TRY(lfs_verb_branch(context, c->words[1], &branch, err));
         target = branch.name;
     }
-    return lfs_job_run(context, &spec, target, (void *)c->words[0], err);
+    return lfs_job_run(context, &lfs_merge_job, target, (void *)c->words[0], err);
 }
