@@ -37,8 +37,10 @@ static const struct source *source_of(const struct lfs_node *place, const char *
     return NULL;
 }
 
+static struct lfs_report_cache *facts_of(const struct lfs_texts *texts);
+
 static struct lfs_report_call report_call(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
-    return (struct lfs_report_call){m->dataset, place->text, what};
+    return (struct lfs_report_call){m->dataset, place->text, what, facts_of(m->texts)};
 }
 
 enum lfs_text_is lfs_text_is(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
@@ -95,6 +97,7 @@ struct lfs_texts {
     struct entry *newest, *oldest;
     size_t bytes, bytes_max, count;
     uint64_t hits, misses;
+    struct lfs_report_cache *facts;
 };
 
 struct lfs_texts *lfs_texts_new(size_t bytes_max) {
@@ -102,9 +105,16 @@ struct lfs_texts *lfs_texts_new(size_t bytes_max) {
     if (!texts)
         return NULL;
     pthread_mutex_init(&texts->lock, NULL);
-    texts->bytes_max = bytes_max;
+    texts->bytes_max = bytes_max / 2;
+    texts->facts = lfs_report_cache_new(bytes_max / 2);
+    if (!texts->facts) {
+        lfs_texts_free(texts);
+        return NULL;
+    }
     return texts;
 }
+
+static struct lfs_report_cache *facts_of(const struct lfs_texts *texts) { return texts->facts; }
 
 void lfs_text_release(struct lfs_text *text) {
     struct entry *e = (struct entry *)text;
@@ -147,6 +157,7 @@ void lfs_texts_free(struct lfs_texts *texts) {
         return;
     while (texts->newest)
         drop(texts, texts->newest);
+    lfs_report_cache_free(texts->facts);
     pthread_mutex_destroy(&texts->lock);
     free(texts);
 }

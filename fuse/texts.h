@@ -25,7 +25,8 @@ struct lfs_text {
 
 struct lfs_texts;
 
-/* `bytes_max` bounds what is kept; the newest text is kept whatever its size. NULL when memory is short. */
+/* `bytes_max` bounds what is kept, of texts and of what histories were found to be; the newest text is kept whatever its
+ * size. NULL when memory is short. */
 struct lfs_texts *lfs_texts_new(size_t bytes_max);
 void lfs_texts_free(struct lfs_texts *texts);
 void lfs_texts_count(struct lfs_texts *texts, struct lfs_cache_counts *out);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/commits.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "merge/match.h"
+#include "report/facts.h"
+#include "table/location.h"
 #include "util/map.h"
 
 /* --- which versions there are --- */
@@ -139,41 +144,45 @@ static const char *lance_word(const LanceTransaction *t) {
     return NULL;
 }
 
-static errint_t tell(struct lfs_report_history *h, const struct line *line, const struct lfs_version *v,
-                     struct lfs_report_commit *c, struct lfs_error *err) {
-    struct lfs_arena *arena = h->report->arena;
+/* What the version says, whoever asks: this much is kept. */
+static errint_t read_facts(struct lfs_arena *arena, const struct lfs_version *v, struct lfs_report_commit *c,
+                           struct lfs_error *err) {
     const LanceTransaction *t = v->manifest.transaction;
     const char *operation = lfs_transaction_property(t, LFS_PROPERTY_OPERATION),
                *source = lfs_transaction_property(t, LFS_PROPERTY_SOURCE_LINE),
                *number = lfs_transaction_property(t, LFS_PROPERTY_SOURCE_VERSION),
                *message = lfs_transaction_property(t, "__lance_commit_message"),
-               *from = lfs_transaction_property(t, "lancefs.source");
-    bool first = line->known && line->branch.n_forks && c->number == lfs_branch_first(&line->branch);
-    const char *word = operation ? operation : first ? "branch" : lance_word(t);
+               *from = operation ? lfs_transaction_property(t, "lancefs.source") : NULL;
+    const char *word = operation ? operation : lance_word(t);
+    bool merged = operation && source && number && strcmp(operation, "merge") == 0;
     /* what a manifest owns lives no longer than the cache wants */
     c->operation = word ? lfs_strdup(arena, word) : NULL;
     c->message = message ? lfs_strdup(arena, message) : NULL;
-    c->from = from && operation ? lfs_strdup(arena, from) : NULL;
+    c->from = from ? lfs_strdup(arena, from) : NULL;
     c->transaction = t && t->uuid ? lfs_strdup(arena, t->uuid) : NULL;
-    if (operation && source && number && strcmp(operation, "merge") == 0) {
-        c->merged_line = lfs_strdup(arena, source);
-        c->merged = strtoull(number, NULL, 10);
-    }
-    if (first) {
-        const struct lfs_branch *b = &line->branch;
-        const char *parent = b->n_forks > 1 ? b->forks[b->n_forks - 2].uuid : "main";
-        const struct lfs_branch *living = lfs_lines_branch(&h->report->lines, parent);
-        const char *name = living ? living->name : b->parent_name ? b->parent_name : parent;
-        c->from = operation ? c->from : lfs_sprintf(arena, "%s@%" PRIu64, name, c->number);
-        c->before_line = parent;
-        c->before = c->number;
-    } else if (c->number > 1) {
-        c->before_line = c->line;
-        c->before = c->number - 1;
-    }
+    c->merged_line = merged ? lfs_strdup(arena, source) : NULL;
+    c->merged = merged ? strtoull(number, NULL, 10) : 0;
     c->time = lfs_report_time(v);
-    lfs_report_raise_time(h->report, c->time);
-    return (word && !c->operation) || (message && !c->message) || (first && !c->from) ? lfs_fail_nomem(err) : 0;
+    bool whole = !word == !c->operation && !message == !c->message && !from == !c->from && merged == !!c->merged_line;
+    return whole ? 0 : lfs_fail_nomem(err);
+}
+
+/* Where it stands among the others, by the branches of today. */
+static errint_t place(struct lfs_report_history *h, const struct line *line, struct lfs_report_commit *c,
+                      struct lfs_error *err) {
+    const struct lfs_branch *b = &line->branch;
+    if (!line->known || !b->n_forks || c->number != lfs_branch_first(b)) {
+        c->before_line = c->number > 1 ? c->line : NULL;
+        c->before = c->number - 1;
+        return 0;
+    }
+    c->before_line = b->n_forks > 1 ? b->forks[b->n_forks - 2].uuid : "main";
+    c->before = c->number;
+    c->operation = "branch";
+    const struct lfs_branch *parent = lfs_lines_branch(&h->report->lines, c->before_line);
+    const char *name = parent ? parent->name : b->parent_name ? b->parent_name : c->before_line;
+    c->from = lfs_sprintf(h->report->arena, "%s@%" PRIu64, name, c->number);
+    return c->from ? 0 : lfs_fail_nomem(err);
 }
 
 /* A run of versions that nobody has any more. */
@@ -192,31 +201,90 @@ static void tell_gone(const struct line *line, struct lfs_report_commit *c) {
     }
 }
 
+/* The manifest's file, for telling whether it is still the one that was read. */
+static bool stat_version(const struct lfs_report *report, const char *dir, uint64_t number, struct stat *out) {
+    static const enum lfs_naming namings[] = {LFS_NAMING_V2, LFS_NAMING_V1};
+    char name[LFS_MANIFEST_NAME_SIZE], path[PATH_MAX];
+    for (size_t i = 0; i < 2; i++) {
+        lfs_manifest_name(namings[i], number, name);
+        int n = snprintf(path, sizeof path, "%s%s_versions/%s", dir, *dir ? "/" : "", name);
+        LFS_AUTO_FD fd =
+            n > 0 && (size_t)n < sizeof path ? lfs_dataset_open_beneath(report->dataset, path, O_PATH) : -1;
+        if (fd >= 0)
+            return fstat(fd, out) == 0;
+    }
+    return false;
+}
+
+/* In the branch's directory, else in its line's storage: as lfs_lines_version finds it. */
+static bool stat_commit(const struct lfs_report *report, const char *line, uint64_t number, struct stat *out) {
+    const struct lfs_branch *living = lfs_lines_branch(&report->lines, line);
+    if (living && stat_version(report, living->dir, number, out))
+        return true;
+    char *storage = lfs_line_storage_dir(report->arena, line);
+    return storage && stat_version(report, storage, number, out);
+}
+
+/* From what was kept, else from the manifest. -ENODATA when that cannot be read. */
+static errint_t learn(struct lfs_report_history *h, struct lfs_report_commit *c, bool has_before,
+                      struct lfs_error *err) {
+    struct lfs_report *report = h->report;
+    AUTO_VERSION *version = NULL, *before = NULL;
+    struct lfs_report_commit kept;
+    struct stat file;
+    char *key = lfs_sprintf(report->arena, "%s:%" PRIu64 "%s", c->line, c->number, has_before ? "" : ":alone");
+    if (!key)
+        return lfs_fail_nomem(err);
+    bool there = stat_commit(report, c->line, c->number, &file);
+    if (there && lfs_facts_get(report->cache, key, &file, report->arena, &kept)) {
+        kept.line = c->line;
+        kept.branch = c->branch;
+        kept.number = kept.first = c->number;
+        *c = kept;
+        return 0;
+    }
+    errint_t result = lfs_lines_version(&report->lines, c->line, c->number, &version, err);
+    if (result < 0)
+        return result == -ENOMEM ? result : -ENODATA;
+    LFS_TRY(read_facts(report->arena, version, c, err));
+    if (has_before && lfs_lines_version(&report->lines, c->before_line, c->before, &before, NULL) < 0)
+        return 0; /* not kept: it may be a lack of memory */
+    if (before || !c->before_line)
+        LFS_TRY(count_changes(c, before ? before->manifest.message : NULL, version->manifest.message, err));
+    if (there)
+        lfs_facts_put(report->cache, key, &file, c);
+    return 0;
+}
+
 errint_t lfs_report_commit_read(struct lfs_report_history *h, const char *name, uint64_t number,
                                 struct lfs_report_commit *out, struct lfs_error *err) {
     struct lfs_report *report = h->report;
-    const struct line *line = line_of(h, name);
-    AUTO_VERSION *version = NULL, *before = NULL;
+    const struct line *line = line_of(h, name), *before;
+    const struct lfs_branch *living = lfs_lines_branch(&report->lines, name);
+    struct lfs_report_commit placed = {
+        .line = name, .number = number, .first = number, .branch = living ? living->name : name};
     if (!line)
         return lfs_fail_nomem(err);
-    *out = (struct lfs_report_commit){.line = name, .number = number, .first = number};
-    const struct lfs_branch *living = lfs_lines_branch(&report->lines, name);
-    out->branch = living ? living->name : name;
-    errint_t result =
-        newest_to(line, number) == number ? lfs_lines_version(&report->lines, name, number, &version, err) : -ENODATA;
+    *out = placed;
+    LFS_TRY(place(h, line, &placed, err));
+    before = placed.before_line ? line_of(h, placed.before_line) : NULL;
+    if (placed.before_line && !before)
+        return lfs_fail_nomem(err);
+    out->before_line = placed.before_line;
+    out->before = placed.before;
+    errint_t result = -ENODATA;
+    if (newest_to(line, number) == number)
+        result = learn(h, out, before && newest_to(before, placed.before) == placed.before, err);
     if (result == -ENOMEM)
         return result;
     if (result < 0) { /* what cannot be read is as good as gone */
+        out->before_line = NULL;
+        out->before = 0;
         tell_gone(line, out);
         return 0;
     }
-    LFS_TRY(tell(h, line, version, out, err));
-    if (out->before_line) {
-        result = lfs_lines_version(&report->lines, out->before_line, out->before, &before, NULL);
-        if (result < 0)
-            return result == -ENOMEM ? lfs_fail_nomem(err) : 0;
-    }
-    return count_changes(out, before ? before->manifest.message : NULL, version->manifest.message, err);
+    lfs_report_raise_time(report, out->time);
+    return place(h, line, out, err);
 }
 
 /* --- as text --- */

@@ -159,7 +159,7 @@ errint_t lfs_report_render(const struct lfs_report_call *call, struct lfs_buf *o
     struct lfs_error why = {0};
     if (!arena || !kind)
         return kind ? lfs_fail_nomem(err) : lfs_fail(err, LFS_E_NOT_FOUND, "%s is no report", call->what);
-    struct lfs_report report = {.dataset = call->dataset, .arena = arena, .out = out};
+    struct lfs_report report = {.dataset = call->dataset, .arena = arena, .cache = call->cache, .out = out};
     size_t start = out->length;
     LFS_TRY(lfs_dataset_branch(call->dataset, arena, call->branch, &report.branch, err));
     LFS_TRY(lfs_lines_read(call->dataset, arena, &report.lines, err));

@@ -20,10 +20,16 @@
 /* Names of the reports that are files in a branch's directory, NULL-terminated. */
 extern const char *const lfs_report_files[];
 
+/* What reports remember between calls, to be quick; at most about `bytes_max`. NULL when memory is short. */
+struct lfs_report_cache;
+struct lfs_report_cache *lfs_report_cache_new(size_t bytes_max);
+void lfs_report_cache_free(struct lfs_report_cache *cache); /* NULL is fine */
+
 struct lfs_report_call {
     struct lfs_dataset *dataset;
-    const char *branch; /* its name */
-    const char *what;   /* ".log", or ".diff/<ref>"; the ref as it is or percent-encoded */
+    const char *branch;             /* its name */
+    const char *what;               /* ".log", or ".diff/<ref>"; the ref as it is or percent-encoded */
+    struct lfs_report_cache *cache; /* may be NULL */
 };
 
 enum lfs_report_is { LFS_REPORT_NONE, LFS_REPORT_FILE, LFS_REPORT_DIRECTORY };

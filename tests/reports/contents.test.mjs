@@ -289,7 +289,7 @@ onEach("a merged branch that was deleted since stays in the graph by what its me
   await g.op("main", "drop", { name: "feature" });
   const { rows: log } = await read(g, "main", ".log");
   assert.deepEqual([log[0].operation, log[0].from], ["merge", "feature@6"]);
-  const graph = (await read(g, "main", ".log.graph")).text.split("\n").filter((l) => l.split("\t")[2] === uuid);
+  const graph = (await textOf(report(g, "main", ".log.graph"))).split("\n").filter((l) => l.split("\t")[2] === uuid);
   assert.ok(graph.some((l) => l.split("\t")[1] === "6" && !l.includes("\tgone\t")), "the kept base is told");
   assert.ok(graph.some((l) => l.includes("\tgone\t")), "what went with the branch is told as gone");
 });
