@@ -7,21 +7,29 @@
 #include "format/names.h"
 #include "report/report_impl.h"
 #include "table/location.h"
+#include "util/limits.h"
 #include "util/map.h"
+
+/* What a report is made of. */
+enum scope {
+    OF_TIP,  /* the branch's newest version alone */
+    OF_LINE, /* the versions of its line and of those that it comes from, and the names of branches */
+    OF_ALL,  /* those of other branches too */
+};
 
 struct kind {
     const char *name;
     errint_t (*render)(struct lfs_report *report, struct lfs_error *err);
-    bool of_all; /* made of other branches too */
+    enum scope scope;
 };
 
 static const struct kind kinds[] = {
-    {".log", lfs_report_log, true},        {".log.graph", lfs_report_graph, true},
-    {".status", lfs_report_status, true},  {".files", lfs_report_list_files, false},
-    {".schema", lfs_report_schema, false}, {".bases", lfs_report_bases, false},
-    {".stale", lfs_report_stale, false},   {".manifest.json", lfs_report_manifest, false},
+    {".log", lfs_report_log, OF_LINE},       {".log.graph", lfs_report_graph, OF_LINE},
+    {".status", lfs_report_status, OF_LINE}, {".files", lfs_report_list_files, OF_TIP},
+    {".schema", lfs_report_schema, OF_TIP},  {".bases", lfs_report_bases, OF_TIP},
+    {".stale", lfs_report_stale, OF_TIP},    {".manifest.json", lfs_report_manifest, OF_TIP},
 };
-static const struct kind diff = {LFS_REPORT_DIFF, lfs_report_diff, true};
+static const struct kind diff = {LFS_REPORT_DIFF, lfs_report_diff, OF_ALL};
 
 const char *const lfs_report_files[] = {".log",   ".log.graph", ".status",        ".files", ".schema",
                                         ".bases", ".stale",     ".manifest.json", NULL};
@@ -101,26 +109,41 @@ static errint_t stamp_directory(struct lfs_dataset *ds, struct lfs_arena *arena,
     return 0;
 }
 
+static errint_t stamp_branch(const struct lfs_report_call *call, struct lfs_arena *arena,
+                             const struct lfs_branch *branch, struct lfs_report_stamp *out, struct lfs_error *err) {
+    errint_t result = stamp_directory(call->dataset, arena, branch->dir, "_versions", out);
+    return result < 0 ? lfs_fail_errno(err, -result, "cannot look at branch %s", branch->name) : 0;
+}
+
+/* The branch and those that it comes from, as long as they are there: not all branches, whose number is anybody's. */
+static errint_t stamp_line(const struct lfs_report_call *call, struct lfs_arena *arena, bool parents,
+                           struct lfs_report_stamp *out, struct lfs_error *err) {
+    struct lfs_branch branch;
+    LFS_TRY(lfs_dataset_branch(call->dataset, arena, call->branch, &branch, err));
+    LFS_TRY(stamp_branch(call, arena, &branch, out, err));
+    for (unsigned depth = 0; parents && branch.parent_name && depth < LFS_BRANCH_DEPTH_MAX; depth++) {
+        if (lfs_dataset_branch(call->dataset, arena, branch.parent_name, &branch, NULL) < 0)
+            break;
+        LFS_TRY(stamp_branch(call, arena, &branch, out, err));
+    }
+    return 0;
+}
+
 errint_t lfs_report_stamp(const struct lfs_report_call *call, struct lfs_report_stamp *out, struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     const struct kind *kind = kind_of(call->what);
-    struct lfs_branch *branches, one;
-    size_t n = 1;
+    struct lfs_branch *branches;
+    size_t n;
     *out = (struct lfs_report_stamp){0};
     if (!arena || !kind)
         return kind ? lfs_fail_nomem(err) : lfs_fail(err, LFS_E_NOT_FOUND, "%s is no report", call->what);
-    if (!kind->of_all) {
-        branches = &one;
-        LFS_TRY(lfs_dataset_branch(call->dataset, arena, call->branch, &one, err));
-    } else {
-        LFS_TRY(stamp_directory(call->dataset, arena, "", "_refs/branches", out));
-        LFS_TRY(lfs_dataset_branches(call->dataset, arena, &branches, &n, NULL, err));
-    }
-    for (size_t i = 0; i < n; i++) {
-        errint_t result = stamp_directory(call->dataset, arena, branches[i].dir, "_versions", out);
-        if (result < 0)
-            return lfs_fail_errno(err, -result, "cannot look at branch %s", branches[i].name);
-    }
+    if (kind->scope != OF_TIP && stamp_directory(call->dataset, arena, "", "_refs/branches", out) < 0)
+        return lfs_fail(err, LFS_E_CORRUPT, "cannot look at the branches");
+    if (kind->scope != OF_ALL)
+        return stamp_line(call, arena, kind->scope == OF_LINE, out, err);
+    LFS_TRY(lfs_dataset_branches(call->dataset, arena, &branches, &n, NULL, err));
+    for (size_t i = 0; i < n; i++)
+        LFS_TRY(stamp_branch(call, arena, &branches[i], out, err));
     return 0;
 }
 
@@ -162,7 +185,8 @@ errint_t lfs_report_render(const struct lfs_report_call *call, struct lfs_buf *o
     struct lfs_report report = {.dataset = call->dataset, .arena = arena, .cache = call->cache, .out = out};
     size_t start = out->length;
     LFS_TRY(lfs_dataset_branch(call->dataset, arena, call->branch, &report.branch, err));
-    LFS_TRY(lfs_lines_read(call->dataset, arena, &report.lines, err));
+    if (kind->scope != OF_TIP)
+        LFS_TRY(lfs_lines_read(call->dataset, arena, &report.lines, err));
     if (kind == &diff && !(report.ref = decode_ref(arena, call->what)))
         return lfs_fail_nomem(err);
     errint_t result = open_tip(&report, &why);

@@ -36,7 +36,8 @@ enum lfs_report_is { LFS_REPORT_NONE, LFS_REPORT_FILE, LFS_REPORT_DIRECTORY };
 /* Is there such a report? A directory below .diff leads to branches whose names hold a '/', where no branch has its name. */
 enum lfs_report_is lfs_report_is(const struct lfs_report_call *call);
 
-/* What a report is made of: the same stamp, the same text. */
+/* What a report is made of: the same stamp, the same text (what a clean-up takes from a line that was merged shows in
+ * .log.graph at the next commit). */
 struct lfs_report_stamp {
     uint64_t hash;
     struct timespec newest; /* of the directories that were looked at: a text that was made within one tick of a file
