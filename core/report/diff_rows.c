@@ -143,7 +143,7 @@ static errint_t put_base_fragment(struct lfs_diff *d, const struct lfs_match *x,
     LFS_CLEANUP(free_rows) struct rows ours = {0};
     LFS_CLEANUP(free_rows) struct rows theirs = {0};
     snprintf(unit, sizeof unit, "fragment %" PRIu64, x->ours ? x->ours->id : x->base->id);
-    if (x->base->n_files == 0)
+    if (x->base->n_files == 0 || !x->base->files[0]->path)
         return 0;
     LFS_TRY(side_rows(d, x, LFS_OURS, &ours, err));
     LFS_TRY(side_rows(d, x, LFS_THEIRS, &theirs, err));

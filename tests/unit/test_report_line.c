@@ -27,7 +27,7 @@ static void test_escapes(void **state) {
     EXPECT("nul\0here", "nul\\x00here");
     EXPECT("\x1b[31m\x7f", "\\x1B[31m\\x7F");
     EXPECT("\xc3\xbc \xf0\x9f\x90\x9f", "\xc3\xbc \xf0\x9f\x90\x9f");
-    EXPECT("\xc2\x85\xc2\x9b", "\\xC2\\x85\\xC2\\x9B");        /* C1 controls */
+    EXPECT("\xc2\x85\xc2\x9b", "\\xC2\\x85\\xC2\\x9B");                /* C1 controls */
     EXPECT("\xe2\x80\xa8\xe2\x80\xaa", "\\xE2\\x80\\xA8\xe2\x80\xaa"); /* a line separator; its neighbour is none */
 }
 
@@ -35,8 +35,8 @@ static void test_not_utf8(void **state) {
     (void)state;
     EXPECT("\xff", "\\xFF");
     EXPECT("\x80", "\\x80");
-    EXPECT("a\xc3", "a\\xC3");                 /* cut */
-    EXPECT("\xc0\x8a", "\\xC0\\x8A");          /* a newline, too long */
+    EXPECT("a\xc3", "a\\xC3");        /* cut */
+    EXPECT("\xc0\x8a", "\\xC0\\x8A"); /* a newline, too long */
     EXPECT("\xe0\x80\x8a", "\\xE0\\x80\\x8A");
     EXPECT("\xed\xa0\x80", "\\xED\\xA0\\x80"); /* a surrogate */
     EXPECT("\xf4\x90\x80\x80", "\\xF4\\x90\\x80\\x80");
