@@ -133,8 +133,6 @@ onEach("a tag is a ref; when it moves the text is another one", async (t, engine
   await tag("v1 move");
   assert.equal(head(await read(g, "main", ".diff/tags/v1")).theirs, "feature@3");
 });
-  await merges(g, "feature", "v1 from=1", undefined, ".tag").catch(() => undefined);
-});
 
 onEach("refs: with slashes nested or encoded, with versions, none that is not there; never listed", async (t, engine) => {
   const g = await mounted(t, "chain", engine);

@@ -126,6 +126,7 @@ onEach("caches: a second look hits, sizes have bounds", async (t, engine) => {
   assert.ok(after.get(hits) > before.get(hits));
   for (const b of ["main", "feature", "exp/sub", "old", "idle"])
     for (const o of ["main", "feature", "exp%2Fsub", "old", "idle"]) await textOf(g.m.tree(b, ".diff", o));
+  await must(sh('cat "$1"/_versions/*', [g.m.tree("feature")]));
   const end = await stats(g);
   assert.ok(end.get('lancefs_cache_bytes{cache="reports"}') <= 1 << 20);
   for (const c of ["manifests", "rendered", "reports"]) assert.ok(end.get(`lancefs_cache_entries{cache="${c}"}`) > 0, c);
