@@ -96,6 +96,16 @@ onEach("commands by verb and result, bytes, operations, handles and lookups", as
   assert.equal(grown("lancefs_written_bytes_total{}"), bytes);
   assert.equal(grown('lancefs_operation_seconds_count{operation="write"}'), names.length);
 
+  // the mount's own verb, and verbs of the shell
+  await ctl(path.join(g.m.mnt, ".gc"), "dry-run");
+  await must(sh('cd "$1" && mkdir tree/new && mv tree/new tree/newer && ln -s ../tree/newer tags/t && rm tags/t && rmdir tree/newer', [g.m.mnt]));
+  const shell = await stats(g);
+  assert.equal(shell.get('lancefs_command_seconds_count{verb="gc"}') - after.get('lancefs_command_seconds_count{verb="gc"}'), 1);
+  for (const op of ["mkdir", "rename", "symlink", "unlink", "rmdir"]) {
+    const key = `lancefs_operation_seconds_count{operation="${op}"}`;
+    assert.equal(shell.get(key) - after.get(key), 1, op);
+  }
+
   // a data file is read once, and its bytes are counted
   const data = g.m.tree("main", "data"),
     file = path.join(data, fs.readdirSync(data)[0]),

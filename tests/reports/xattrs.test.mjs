@@ -32,6 +32,7 @@ onEach("branch directories tell version, parent, uuid and storage", async (t, en
       assert.deepEqual(await dump(g.m.tree(b)), { version: String(tip(g.storage(b))), parent, uuid: uuid(b), storage: g.storage(b) });
   };
   await unchanged(g, check);
+  assert.equal((await dump(g.m.tree("feature", ".versions", "3"))).version, "3", "one version tells its own number");
   await stock[engine].op(g.ds, "main", "add", { rows: rows(60, 1) });
   await check();
   assert.equal((await must(run("getfattr", ["-n", "user.lancefs.version", "--only-values", "--absolute-names", g.m.tree("main")]))).stdout, String(tip(g.ds)));
