@@ -71,7 +71,7 @@ soak: $(BUILD)/lancefs
 	  --histories $(or $(LANCEFS_HISTORIES),5000)
 
 # Arrows point down only: a layer sees its own headers and those of the layers before it.
-LAYERS := util format store table merge commit verbs
+LAYERS := util format store table merge commit verbs report
 layers: | $(PROTO_HDR)
 	@set -e; seen=; for layer in $(LAYERS); do \
 	  mkdir -p $(BUILD)/layers; ln -sfn $(CURDIR)/core/$$layer $(BUILD)/layers/$$layer; ln -sf $(CURDIR)/core/version.h $(BUILD)/layers/; \

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "fuse/mount.h"
-#include "fuse/reports.h"
 #include "fuse/staged.h"
+#include "fuse/texts.h"
 #include "util/cleanup.h"
 
 enum { BLOCK = 512, IO_SIZE = 4096 };
@@ -80,7 +80,7 @@ struct timespec lfs_node_time(struct lfs_mount *m, const struct lfs_node *branch
 }
 
 /* The newest of the branches below a directory of MNT/tree, and of the list of branches itself. */
-static errint_t tree_time(struct lfs_mount *m, const char *prefix, struct timespec *out) {
+errint_t lfs_tree_time(struct lfs_mount *m, const char *prefix, struct timespec *out) {
     struct lfs_tree *tree;
     size_t length = strlen(prefix);
     LFS_TRY(lfs_tree_get(m->trees, &tree, NULL));
@@ -102,7 +102,7 @@ static errint_t tree_time(struct lfs_mount *m, const char *prefix, struct timesp
 static errint_t tree_attributes(struct lfs_mount *m, const char *prefix, struct stat *st) {
     struct timespec time;
     struct stat root;
-    LFS_TRY(tree_time(m, prefix, &time));
+    LFS_TRY(lfs_tree_time(m, prefix, &time));
     if (fstat(lfs_dataset_root_fd(m->dataset), &root) < 0)
         return -errno;
     directory_attributes(&root, time, st);
@@ -159,7 +159,7 @@ static errint_t control_attributes(struct lfs_mount *m, const struct lfs_node *n
     if (node->branch)
         time = lfs_branch_time(m, node->branch->dir);
     else
-        LFS_TRY(tree_time(m, "", &time));
+        LFS_TRY(lfs_tree_time(m, "", &time));
     *st = (struct stat){.st_ino = ino, .st_uid = m->uid, .st_gid = m->gid};
     st->st_mode = S_IFREG | m->options->control_mode;
     set_size(st, size);
@@ -168,16 +168,24 @@ static errint_t control_attributes(struct lfs_mount *m, const struct lfs_node *n
 }
 
 /* Who may read it is who could read the data set itself. */
-static errint_t report_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
-    off_t size;
+static errint_t report_attributes(struct lfs_mount *m, struct stat *st) {
     struct timespec time;
     struct stat root;
-    LFS_TRY(lfs_report_size(m, node, &size));
-    LFS_TRY(tree_time(m, "", &time));
+    LFS_TRY(lfs_tree_time(m, "", &time));
     if (fstat(lfs_dataset_root_fd(m->dataset), &root) < 0)
         return -errno;
     root.st_mode &= 0444;
-    file_attributes(&root, size, time, st);
+    file_attributes(&root, 0, time, st);
+    return 0;
+}
+
+/* Whose data it tells of may read it. */
+errint_t lfs_text_attributes(struct lfs_mount *m, const struct lfs_node *place, const struct lfs_text *text,
+                             struct stat *st) {
+    struct stat stored;
+    LFS_TRY(stat_in_branch(m, place->branch ? place->branch->dir : "", "", &stored));
+    stored.st_mode &= 0444; /* a directory's: who may search it has the bits to read it */
+    file_attributes(&stored, (off_t)text->size, text->time, st);
     return 0;
 }
 
@@ -214,15 +222,14 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
     case LFS_NODE_TABLE:
     case LFS_NODE_TAG: return link_attributes(m, node, st);
     case LFS_NODE_HISTORY:
-    case LFS_NODE_BRANCH: return branch_attributes(m, node, "", st);
+    case LFS_NODE_BRANCH:
+    case LFS_NODE_TEXTS: return branch_attributes(m, node, "", st);
     case LFS_NODE_VERSIONS:
     case LFS_NODE_TRANSACTIONS: return branch_attributes(m, node, node->name, st);
     case LFS_NODE_FILES: return files_attributes(m, node, st);
     case LFS_NODE_HINT: return hint_attributes(m, node, st);
     case LFS_NODE_CONTROL: return control_attributes(m, node, st);
-    case LFS_NODE_REPORT:
-        *timeout = 0; /* its size is that of the text as it would be now */
-        return report_attributes(m, node, st);
+    case LFS_NODE_REPORT: return report_attributes(m, st);
     case LFS_NODE_UNREACHED: return unreached_attributes(m, node, st);
     case LFS_NODE_STAGED: *timeout = 0; return lfs_staged_attributes(m, node, st);
     case LFS_NODE_RENDERED:
@@ -231,6 +238,10 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
         return 0;
     case LFS_NODE_FILE:
         file_attributes(&node->st, node->st.st_size, node->st.st_mtim, st);
+        *timeout = LFS_IMMUTABLE_TIMEOUT;
+        return 0;
+    case LFS_NODE_TEXT:
+        *st = node->st;
         *timeout = LFS_IMMUTABLE_TIMEOUT;
         return 0;
     }

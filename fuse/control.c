@@ -13,6 +13,7 @@
 #include "fuse/closing.h"
 #include "fuse/handles.h"
 #include "fuse/lines.h"
+#include "fuse/stats.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -121,11 +122,13 @@ static errint_t run_command(struct job *job, const char *line) {
         .cancel = &job->work.cancel,
         .progress = &running.progress,
     };
+    uint64_t start = lfs_stats_now();
     job->commands++;
     lfs_answers_begin(m->control->answers, &running);
     errint_t result = lfs_verb_run(running.file, &call, &text);
     if (text.failed)
         lfs_buf_clear(&text);
+    lfs_stats_command(m->stats, running.file, text.length ? (char *)text.data : "", text.length, start);
     lfs_answers_end(m->control->answers, &running, text.length ? (char *)text.data : "", text.length);
     answer(job->talk, text.length ? (char *)text.data : "", text.length);
     if (strcmp(running.file, ".branch") == 0 || strcmp(running.file, ".tag") == 0)
@@ -298,6 +301,7 @@ void lfs_control_write(fuse_req_t req, struct lfs_handle *h, const char *bytes, 
         fuse_reply_err(req, EROFS);
         return;
     }
+    lfs_stats_written(m->stats, size);
     pthread_mutex_lock(&talk->lock);
     if (talk->busy) { /* asynchronous writes of one process: their order is nobody's to guess */
         pthread_mutex_unlock(&talk->lock);
@@ -380,8 +384,9 @@ void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t of
     } else {
         size_t length = talk->text.length, start = (size_t)(off - talk->text_at);
         start = start < length ? start : length;
-        size_t left = length - start;
-        fuse_reply_buf(req, (const char *)talk->text.data + start, size < left ? size : left);
+        size = size < length - start ? size : length - start;
+        lfs_stats_read(m->stats, LFS_READ_ANSWER, size);
+        fuse_reply_buf(req, (const char *)talk->text.data + start, size);
     }
     pthread_mutex_unlock(&talk->lock);
 }

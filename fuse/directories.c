@@ -13,6 +13,8 @@
 #include "format/names.h"
 #include "fuse/handles.h"
 #include "fuse/reports.h"
+#include "fuse/texts.h"
+#include "report/report.h"
 #include "util/cleanup.h"
 #include "util/map.h"
 
@@ -87,7 +89,7 @@ static errint_t add_branches(struct listing *l, const struct lfs_tree *tree, con
     return 0;
 }
 
-static errint_t add_controls(struct listing *l, const char *const *files) {
+static errint_t add_files(struct listing *l, const char *const *files) {
     for (size_t i = 0; files[i]; i++)
         LFS_TRY(add_virtual(l, files[i], 0, S_IFREG));
     return 0;
@@ -135,8 +137,9 @@ static errint_t list_root(struct listing *l) {
     LFS_TRY(add_virtual(l, "tree", 0, S_IFDIR));
     LFS_TRY(add_virtual(l, "tags", 0, S_IFDIR));
     LFS_TRY(add_virtual(l, "tables", 0, S_IFDIR));
-    LFS_TRY(add_controls(l, lfs_root_reports));
-    return add_controls(l, lfs_root_control_files);
+    LFS_TRY(add_files(l, lfs_root_control_files));
+    LFS_TRY(add_files(l, lfs_root_reports));
+    return add_files(l, lfs_text_names(l->node));
 }
 
 static errint_t list_branch(struct listing *l) {
@@ -145,7 +148,9 @@ static errint_t list_branch(struct listing *l) {
         LFS_TRY(add_virtual(l, layout[i], 0, S_IFDIR));
     if (l->node->version)
         return 0; /* one version is only read */
-    LFS_TRY(add_controls(l, lfs_branch_control_files));
+    LFS_TRY(add_files(l, lfs_branch_control_files));
+    LFS_TRY(add_files(l, lfs_text_names(l->node)));
+    LFS_TRY(add_virtual(l, LFS_REPORT_DIFF, 0, S_IFDIR));
     return l->node->shown ? with_tree(l, l->node->shown) : 0;
 }
 
@@ -220,6 +225,7 @@ static errint_t list(struct listing *l) {
     case LFS_NODE_FILES: result = list_files(l); break;
     case LFS_NODE_VERSIONS:
     case LFS_NODE_TRANSACTIONS: result = list_stored(l); break;
+    case LFS_NODE_TEXTS: result = 0; break; /* looked up by name: a walk over the tree must not plan every merge */
     default: break;
     }
     LFS_TRY(result);

@@ -9,6 +9,8 @@
 #include "fuse/mount.h"
 #include "fuse/reports.h"
 #include "fuse/staged.h"
+#include "fuse/stats.h"
+#include "fuse/texts.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -105,6 +107,10 @@ static errint_t open_node(struct lfs_mount *m, const struct lfs_node *node, stru
         fi->keep_cache = 1;
         fi->noflush = 1;
         return open_rendered(m, node, h);
+    case LFS_NODE_TEXT:
+        fi->keep_cache = 1;
+        fi->noflush = 1;
+        return lfs_text_of(m, node, &h->text);
     case LFS_NODE_HINT: fi->noflush = 1; return open_hint(m, node, h);
     case LFS_NODE_UNREACHED: return open_unreached(m, node);
     default: return -EISDIR;
@@ -147,22 +153,20 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
 
 /* Valid replies: buf, err. */
 void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi) {
+    struct lfs_mount *m = lfs_mount_of(req);
     struct lfs_handle *h = (struct lfs_handle *)(uintptr_t)fi->fh;
     (void)ino;
     if (h->control) {
-        lfs_control_read(lfs_mount_of(req), req, size, off, fi);
+        lfs_control_read(m, req, size, off, fi);
         return;
     }
-    if (h->report) {
-        size_t start = off < 0 || (size_t)off > h->report->length ? h->report->length : (size_t)off;
-        size_t left = h->report->length - start;
-        fuse_reply_buf(req, (const char *)h->report->data + start, size < left ? size : left);
-        return;
-    }
-    if (h->rendered) {
-        size_t start = off < 0 || (size_t)off > h->rendered->size ? h->rendered->size : (size_t)off;
-        size_t left = h->rendered->size - start;
-        fuse_reply_buf(req, (const char *)h->rendered->bytes + start, size < left ? size : left);
+    if (h->report || h->rendered || h->text) {
+        const uint8_t *bytes = h->report ? h->report->data : h->text ? h->text->bytes : h->rendered->bytes;
+        size_t all = h->report ? h->report->length : h->text ? h->text->size : h->rendered->size,
+               start = off < 0 || (size_t)off > all ? all : (size_t)off;
+        size = size < all - start ? size : all - start;
+        lfs_stats_read(m->stats, h->rendered ? LFS_READ_RENDERED : LFS_READ_TEXT, size);
+        fuse_reply_buf(req, (const char *)bytes + start, size);
         return;
     }
     char *buffer = thread_buffer(size);
@@ -183,6 +187,7 @@ void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
             break;
         done += (size_t)n;
     }
+    lfs_stats_read(m->stats, LFS_READ_STORED, done);
     fuse_reply_buf(req, buffer, done);
 }
 

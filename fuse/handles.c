@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include "fuse/staged.h"
+#include "fuse/texts.h"
 #include "util/buf.h"
 
 struct lfs_opens {
     pthread_mutex_t lock;
     struct lfs_opened *first;
+    size_t count;
 };
 
 struct lfs_opens *lfs_opens_new(void) {
@@ -27,6 +29,7 @@ void lfs_opens_add(struct lfs_opens *opens, struct lfs_opened *opened) {
     if (opened->next)
         opened->next->at = &opened->next;
     opens->first = opened;
+    opens->count++;
     pthread_mutex_unlock(&opens->lock);
 }
 
@@ -35,7 +38,15 @@ void lfs_opens_remove(struct lfs_opens *opens, struct lfs_opened *opened) {
     *opened->at = opened->next;
     if (opened->next)
         opened->next->at = opened->at;
+    opens->count--;
     pthread_mutex_unlock(&opens->lock);
+}
+
+size_t lfs_opens_count(struct lfs_opens *opens) {
+    pthread_mutex_lock(&opens->lock);
+    size_t count = opens->count;
+    pthread_mutex_unlock(&opens->lock);
+    return count;
 }
 
 void lfs_opens_free(struct lfs_mount *m, struct lfs_opens *opens) {
@@ -71,6 +82,7 @@ void lfs_handle_free(struct lfs_mount *m, struct lfs_handle *h) {
     if (h->fd >= 0)
         close(h->fd);
     lfs_rendered_release(h->rendered);
+    lfs_text_release(h->text);
     lfs_nodes_release(m->nodes, h->node);
     free(h);
 }

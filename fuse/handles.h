@@ -10,6 +10,7 @@
 
 struct lfs_buf;
 struct lfs_talk;
+struct lfs_text;
 
 /* The first member of both. What the kernel never releases, since a forced unmount came before, is closed at the end. */
 struct lfs_opened {
@@ -22,6 +23,7 @@ struct lfs_opens;
 struct lfs_opens *lfs_opens_new(void); /* NULL when memory is short */
 void lfs_opens_add(struct lfs_opens *opens, struct lfs_opened *opened);
 void lfs_opens_remove(struct lfs_opens *opens, struct lfs_opened *opened);
+size_t lfs_opens_count(struct lfs_opens *opens);
 /* Close what is left, once no request can come. */
 void lfs_opens_free(struct lfs_mount *m, struct lfs_opens *opens);
 
@@ -31,6 +33,7 @@ struct lfs_handle {
     int fd;                        /* of the real file; -1 = none */
     struct lfs_rendered *rendered; /* pinned while open; NULL = none */
     struct lfs_buf *report;        /* the text of a report; NULL = it is none */
+    struct lfs_text *text;         /* held while open; NULL = none */
     struct lfs_talk *control;      /* what is said through this open control file; NULL = it is none */
     bool writes;                   /* `fd` is a staged file's, and may be written to */
     atomic_bool dirty;             /* it was, since the last flush */

@@ -8,6 +8,7 @@
 #include "fuse/mount.h"
 #include "fuse/reports.h"
 #include "fuse/staged.h"
+#include "fuse/texts.h"
 #include "util/cleanup.h"
 
 #define HINT_NAME "latest_version_hint.json"
@@ -35,6 +36,32 @@ static errint_t control_file(struct lookup *l) {
     return settle(l, &spec, LFS_IMMUTABLE_TIMEOUT);
 }
 
+/* A text by its path below `place`, or a directory that leads to some; -ENOENT when it is neither. */
+static errint_t text(struct lookup *l, const struct lfs_node *place, const char *what) {
+    struct lfs_text *made;
+    struct stat st = {.st_uid = l->m->uid, .st_gid = l->m->gid};
+    struct lfs_node_spec directory = {.kind = LFS_NODE_TEXTS, .text = what};
+    enum lfs_text_is is = lfs_text_is(l->m, place, what);
+    if (is != LFS_TEXT_FILE)
+        return is == LFS_TEXT_DIRECTORY ? settle(l, &directory, 0) : -ENOENT;
+    LFS_TRY(lfs_text_get(l->m, place, what, l->known_only, &made));
+    errint_t result = lfs_text_attributes(l->m, place, made, &st);
+    struct lfs_node_spec spec = {.kind = LFS_NODE_TEXT,
+                                 .text = what,
+                                 .st = &st,
+                                 .token = made->token,
+                                 .shares_ino = lfs_text_is_volatile(place, what)};
+    if (result == 0)
+        result = settle(l, &spec, 0);
+    lfs_text_release(made);
+    return result;
+}
+
+static errint_t in_texts(struct lookup *l) {
+    char *what = lfs_sprintf(l->arena, "%s/%s", l->parent->text, l->name);
+    return what ? text(l, l->parent->branch, what) : -ENOMEM;
+}
+
 static errint_t in_root(struct lookup *l) {
     struct lfs_node_spec tree = {.kind = LFS_NODE_TREE, .text = ""}, tables = {.kind = LFS_NODE_TABLES},
                          tags = {.kind = LFS_NODE_TAGS};
@@ -47,7 +74,7 @@ static errint_t in_root(struct lookup *l) {
     struct lfs_node_spec report = {.kind = LFS_NODE_REPORT, .text = l->name};
     if (lfs_is_report_name(l->name))
         return settle(l, &report, LFS_IMMUTABLE_TIMEOUT);
-    return lfs_is_control_name(l->name, false) ? control_file(l) : -ENOENT;
+    return lfs_is_control_name(l->name, false) ? control_file(l) : text(l, l->parent, l->name);
 }
 
 /* --- MNT/tree and MNT/tables --- */
@@ -175,8 +202,9 @@ static errint_t in_branch(struct lookup *l) {
         struct lfs_node_spec history = {.kind = LFS_NODE_HISTORY};
         return settle(l, &history, LFS_IMMUTABLE_TIMEOUT);
     }
-    if (!l->parent->shown || lfs_is_taken_name(l->name))
-        return -ENOENT;
+    errint_t result = text(l, l->parent, l->name);
+    if (result != -ENOENT || !l->parent->shown || lfs_is_taken_name(l->name))
+        return result;
     return in_tree(l, l->parent->shown);
 }
 
@@ -259,6 +287,7 @@ static errint_t dispatch(struct lookup *l) {
     case LFS_NODE_TAGS: return in_tags(l);
     case LFS_NODE_HISTORY: return in_history(l);
     case LFS_NODE_BRANCH: return in_branch(l);
+    case LFS_NODE_TEXTS: return in_texts(l);
     case LFS_NODE_FILES: return in_files(l);
     case LFS_NODE_VERSIONS: return in_versions(l);
     case LFS_NODE_TRANSACTIONS: return in_transactions(l);

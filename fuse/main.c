@@ -15,6 +15,8 @@
 #include "fuse/mount.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
+#include "fuse/stats.h"
+#include "fuse/texts.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "verbs/names.h"
@@ -207,6 +209,8 @@ static int serve(struct lfs_mount *m) {
 static void dismantle(struct lfs_mount *m) {
     lfs_opens_free(m, m->opens);
     lfs_stage_free(m->stage);
+    lfs_texts_free(m->texts);
+    lfs_stats_free(m->stats);
     lfs_control_free(m->control);
     if (m->session)
         fuse_session_destroy(m->session);
@@ -241,7 +245,7 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
         .cache_bytes_max = o->cache_bytes / 2,
     };
     LFS_TRY(lfs_dataset_open(o->dataset, &dataset_options, &m->dataset, err));
-    LFS_TRY(lfs_views_new(m->dataset, o->cache_bytes / 2, &m->views, err));
+    LFS_TRY(lfs_views_new(m->dataset, o->cache_bytes / 8 * 3, &m->views, err));
     if (fstat(lfs_dataset_root_fd(m->dataset), &st) < 0)
         return lfs_fail_errno(err, errno, "cannot stat %s", o->dataset);
     m->nodes = lfs_nodes_new(st.st_dev);
@@ -249,7 +253,9 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     m->control = lfs_control_new(m);
     m->opens = lfs_opens_new();
     m->stage = lfs_stage_new();
-    if (!m->nodes || !m->trees || !m->control || !m->opens || !m->stage)
+    m->texts = lfs_texts_new(o->cache_bytes / 8);
+    m->stats = lfs_stats_new();
+    if (!m->nodes || !m->trees || !m->control || !m->opens || !m->stage || !m->texts || !m->stats)
         return lfs_fail_nomem(err);
     m->settings = (struct lfs_verb_settings){.mode = o->mode, .sync = o->sync, .read_only = o->read_only};
     repair_names(m);

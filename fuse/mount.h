@@ -20,6 +20,8 @@
 struct lfs_control;
 struct lfs_opens;
 struct lfs_stage;
+struct lfs_stats;
+struct lfs_texts;
 
 struct lfs_mount {
     const struct lfs_options *options;
@@ -30,6 +32,8 @@ struct lfs_mount {
     struct lfs_control *control;
     struct lfs_opens *opens; /* see handles.h */
     struct lfs_stage *stage; /* see staged.h */
+    struct lfs_texts *texts; /* see texts.h */
+    struct lfs_stats *stats; /* see stats.h */
     struct fuse_session *session;
     struct lfs_verb_settings settings;
     uid_t uid; /* who mounts */
@@ -59,8 +63,21 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
 struct timespec lfs_branch_time(struct lfs_mount *m, const char *dir);
 /* The same for a node of kind BRANCH, which may show one version alone. */
 struct timespec lfs_node_time(struct lfs_mount *m, const struct lfs_node *branch);
+/* The newest of the branches below a directory of MNT/tree, and of the list of branches itself. */
+errint_t lfs_tree_time(struct lfs_mount *m, const char *prefix, struct timespec *out);
 /* A rendered file's attributes from what the views say of it; `st_ino` is left alone. */
 void lfs_rendered_attributes(const struct lfs_rendered_info *info, struct stat *st);
+struct lfs_text;
+/* A text's in the directory `place`; `st_ino` is left alone. */
+errint_t lfs_text_attributes(struct lfs_mount *m, const struct lfs_node *place, const struct lfs_text *text,
+                             struct stat *st);
+
+/* --- xattrs.c --- */
+
+/* Append the value of an extended attribute, or the names of all that a thing has, each ended by a NUL. -ENODATA when it
+ * has none of that name. */
+errint_t lfs_xattr_get(struct lfs_mount *m, const struct lfs_node *node, const char *name, struct lfs_buf *out);
+errint_t lfs_xattr_list(struct lfs_mount *m, const struct lfs_node *node, struct lfs_buf *out);
 
 /* --- directories.c, files.c, control.c: operations of fuse_lowlevel.h by their names there --- */
 

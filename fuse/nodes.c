@@ -19,7 +19,7 @@ struct lfs_nodes {
     struct lfs_node **by_id, **by_key, **by_ino;
     size_t size; /* of each of the three; a power of two */
     size_t count;
-    uint64_t next_id;
+    uint64_t next_id, lookups;
 };
 
 uint64_t lfs_virtual_ino(uint64_t parent_ino, const char *name, uint64_t salt) {
@@ -200,14 +200,17 @@ struct lfs_node *lfs_nodes_look_up(struct lfs_nodes *nodes, const struct lfs_nod
     pthread_mutex_lock(&nodes->lock);
     struct lfs_node *node = find_key(nodes, spec->kind, spec->parent, spec->name, spec->token);
     if (!node && (node = make(spec))) {
-        node->st_ino = free_ino(nodes, lfs_virtual_ino(spec->parent->st_ino, spec->name, spec->salt));
+        uint64_t ino = lfs_virtual_ino(spec->parent->st_ino, spec->name, spec->salt);
+        node->st_ino = spec->shares_ino ? ino : free_ino(nodes, ino);
         node->st.st_ino = node->st_ino;
         settle(nodes, node);
     } else if (node && spec->kind == LFS_NODE_UNREACHED) {
         node->cause = spec->cause;
     }
-    if (node)
+    if (node) {
         node->lookups++;
+        nodes->lookups++;
+    }
     pthread_mutex_unlock(&nodes->lock);
     return node;
 }
@@ -232,6 +235,7 @@ struct lfs_node *lfs_nodes_look_up_file(struct lfs_nodes *nodes, const struct st
         directory = old_directory;
         name = old_name;
         node->lookups++;
+        nodes->lookups++;
     }
     pthread_mutex_unlock(&nodes->lock);
     free((void *)directory);
@@ -243,7 +247,9 @@ void lfs_nodes_forget(struct lfs_nodes *nodes, uint64_t id, uint64_t count) {
     pthread_mutex_lock(&nodes->lock);
     struct lfs_node *node = find_id(nodes, id);
     if (node && node != &nodes->root) {
-        node->lookups -= count < node->lookups ? count : node->lookups;
+        count = count < node->lookups ? count : node->lookups;
+        node->lookups -= count;
+        nodes->lookups -= count;
         drop(nodes, node);
     }
     pthread_mutex_unlock(&nodes->lock);
@@ -324,8 +330,15 @@ size_t lfs_nodes_count(struct lfs_nodes *nodes) {
     return count;
 }
 
+uint64_t lfs_nodes_lookups(struct lfs_nodes *nodes) {
+    pthread_mutex_lock(&nodes->lock);
+    uint64_t lookups = nodes->lookups;
+    pthread_mutex_unlock(&nodes->lock);
+    return lookups;
+}
+
 static bool is_of_branch(const struct lfs_node *node, const char *branch) {
-    if (!node->branch || node->kind == LFS_NODE_RENDERED || node->kind == LFS_NODE_UNREACHED)
+    if (!node->branch || node->kind == LFS_NODE_RENDERED || node->kind == LFS_NODE_UNREACHED || node->kind == LFS_NODE_TEXT)
         return false;
     return strcmp(node->branch->text, branch) == 0;
 }

@@ -34,7 +34,9 @@ enum lfs_node_kind {
     LFS_NODE_UNREACHED,    /* such a file, listed but not to be had */
     LFS_NODE_STAGED,       /* a file of the branch's own storage that its writer has not published */
     LFS_NODE_CONTROL,      /* a control file, of a branch or of the mount */
-    LFS_NODE_REPORT,       /* a report of the mount */
+    LFS_NODE_REPORT,       /* a text that takes long to make (reports.h) */
+    LFS_NODE_TEXT,         /* one text of a file that is made when it is looked at (texts.h) */
+    LFS_NODE_TEXTS,        /* a directory that such files are looked up in: .diff, and below it */
 };
 
 struct lfs_node {
@@ -45,12 +47,13 @@ struct lfs_node {
     struct lfs_node *branch; /* the branch's node, for what lies in a branch (held through `parent`), and for itself */
     const char *name;        /* in its parent */
     const char *text;        /* TREE: path below tree/; BRANCH: the branch's name; FILES: path below data/ and the like;
-                                TABLE, TAG: where it leads; CONTROL, REPORT: the file's name */
+                                TABLE, TAG: where it leads; CONTROL, REPORT: the file's name; TEXT, TEXTS: path below
+                                the branch's directory (or the mount's) */
     const char *dir;         /* BRANCH: its directory below the root of the data set */
     const char *shown;       /* BRANCH: its path below tree/ where its sub-branches are; NULL: it shows none */
     uint64_t version;        /* BRANCH: which one is shown; 0 = the newest, with all that is before it */
     enum lfs_file_kind file_kind; /* FILES, UNREACHED */
-    struct stat st;               /* RENDERED, FILE: all that stat says, for ever; UNREACHED: the size */
+    struct stat st;               /* RENDERED, FILE, TEXT: all that stat says, for ever; UNREACHED: the size */
     int cause;                    /* UNREACHED, RENDERED: what opening it gives (negative), 0 = it can be opened */
     uint64_t token;               /* tells things of one name and kind apart */
     struct lfs_location location; /* FILE: where it was found last; read by lfs_nodes_location */
@@ -69,6 +72,7 @@ struct lfs_node_spec {
     enum lfs_file_kind file_kind;
     uint64_t token;
     uint64_t salt; /* goes into st_ino, beside the parent's and the name */
+    bool shares_ino; /* st_ino is the name's, though nodes of other texts may have it too */
     const struct stat *st;
     int cause;
 };
@@ -81,6 +85,9 @@ struct lfs_nodes *lfs_nodes_new(dev_t root_dev);
 void lfs_nodes_free(struct lfs_nodes *nodes);
 /* Nodes that the kernel still knows, the root not counted: for the check at the end that none leaked. */
 size_t lfs_nodes_count(struct lfs_nodes *nodes);
+
+/* All lookups of those. */
+uint64_t lfs_nodes_lookups(struct lfs_nodes *nodes);
 
 /* NULL for a number that was never given out or is forgotten. */
 struct lfs_node *lfs_nodes_find(struct lfs_nodes *nodes, uint64_t id);

@@ -11,6 +11,8 @@
 #include "fuse/mount.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
+#include "fuse/stats.h"
+#include "util/cleanup.h"
 
 /* A base path, or a link, that leads into this very mount would make the daemon wait for itself: its own threads get
  * no answer but this one. */
@@ -136,21 +138,37 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino) {
         fuse_reply_statfs(req, &st);
 }
 
+/* Size 0 asks how long it is. */
+static void reply_xattr(fuse_req_t req, errint_t result, const struct lfs_buf *value, size_t size) {
+    if (result < 0)
+        fuse_reply_err(req, -result);
+    else if (size == 0)
+        fuse_reply_xattr(req, value->length);
+    else if (value->length > size)
+        fuse_reply_err(req, ERANGE);
+    else
+        fuse_reply_buf(req, (const char *)value->data, value->length);
+}
+
 /* Valid replies: buf, xattr, err. Tools that list files ask for security.* and system.* of each; "not supported" makes
  * them stop asking, "no such attribute" does not. */
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size) {
-    (void)ino;
-    (void)size;
-    fuse_reply_err(req, strncmp(name, "user.", 5) == 0 ? ENODATA : EOPNOTSUPP);
+    LFS_AUTO_BUF value = {0};
+    if (strncmp(name, "user.", 5) != 0) {
+        fuse_reply_err(req, EOPNOTSUPP);
+        return;
+    }
+    struct lfs_node *node = node_of(req, ino);
+    if (node)
+        reply_xattr(req, lfs_xattr_get(lfs_mount_of(req), node, name, &value), &value, size);
 }
 
 /* Valid replies: buf, xattr, err. */
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
-    (void)ino;
-    if (size == 0)
-        fuse_reply_xattr(req, 0);
-    else
-        fuse_reply_buf(req, NULL, 0);
+    LFS_AUTO_BUF names = {0};
+    struct lfs_node *node = node_of(req, ino);
+    if (node)
+        reply_xattr(req, lfs_xattr_list(lfs_mount_of(req), node, &names), &names, size);
 }
 
 /* --- names: in a branch's storage a writer's (changes.h), of branches and tags the verbs' (names.c) --- */
@@ -263,36 +281,74 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         lfs_op_opendir(req, ino, fi);
 }
 
+/* --- the table: each operation is counted and timed on its way --- */
+
+/* A request is gone once it is answered, so what it belongs to is asked for before. */
+#define COUNTED(op, handler, parameters, arguments)                                                                    \
+    static void counted_##handler parameters {                                                                         \
+        struct lfs_stats *stats = lfs_mount_of(req)->stats;                                                            \
+        uint64_t start = lfs_stats_now();                                                                              \
+        handler arguments;                                                                                             \
+        lfs_stats_op(stats, op, start);                                                                                \
+    }
+
+COUNTED(LFS_OP_LOOKUP, op_lookup, (fuse_req_t req, fuse_ino_t parent, const char *name), (req, parent, name))
+COUNTED(LFS_OP_FORGET, op_forget, (fuse_req_t req, fuse_ino_t ino, uint64_t count), (req, ino, count))
+COUNTED(LFS_OP_FORGET, op_forget_multi, (fuse_req_t req, size_t count, struct fuse_forget_data *forgets), (req, count, forgets))
+COUNTED(LFS_OP_GETATTR, op_getattr, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), (req, ino, fi))
+COUNTED(LFS_OP_SETATTR, op_setattr, (fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi), (req, ino, st, to_set, fi))
+COUNTED(LFS_OP_READLINK, op_readlink, (fuse_req_t req, fuse_ino_t ino), (req, ino))
+COUNTED(LFS_OP_OPEN, op_open, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), (req, ino, fi))
+COUNTED(LFS_OP_READ, lfs_op_read, (fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi), (req, ino, size, off, fi))
+COUNTED(LFS_OP_WRITE, lfs_op_write, (fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off, struct fuse_file_info *fi), (req, ino, bytes, size, off, fi))
+COUNTED(LFS_OP_FLUSH, lfs_op_flush, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), (req, ino, fi))
+COUNTED(LFS_OP_RELEASE, lfs_op_release, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), (req, ino, fi))
+COUNTED(LFS_OP_OPENDIR, op_opendir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), (req, ino, fi))
+COUNTED(LFS_OP_READDIR, lfs_op_readdir, (fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi), (req, ino, size, off, fi))
+COUNTED(LFS_OP_READDIR, lfs_op_readdirplus, (fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi), (req, ino, size, off, fi))
+COUNTED(LFS_OP_RELEASEDIR, lfs_op_releasedir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), (req, ino, fi))
+COUNTED(LFS_OP_MKDIR, op_mkdir, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode), (req, parent, name, mode))
+COUNTED(LFS_OP_RMDIR, op_rmdir, (fuse_req_t req, fuse_ino_t parent, const char *name), (req, parent, name))
+COUNTED(LFS_OP_SYMLINK, lfs_op_symlink, (fuse_req_t req, const char *target, fuse_ino_t parent, const char *name), (req, target, parent, name))
+COUNTED(LFS_OP_UNLINK, op_unlink, (fuse_req_t req, fuse_ino_t parent, const char *name), (req, parent, name))
+COUNTED(LFS_OP_RENAME, op_rename, (fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name, unsigned flags), (req, parent, name, new_parent, new_name, flags))
+COUNTED(LFS_OP_CREATE, op_create, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi), (req, parent, name, mode, fi))
+COUNTED(LFS_OP_LINK, op_link, (fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name), (req, ino, new_parent, new_name))
+COUNTED(LFS_OP_FSYNC, lfs_op_fsync, (fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi), (req, ino, datasync, fi))
+COUNTED(LFS_OP_STATFS, op_statfs, (fuse_req_t req, fuse_ino_t ino), (req, ino))
+COUNTED(LFS_OP_XATTR, op_getxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, size_t size), (req, ino, name, size))
+COUNTED(LFS_OP_XATTR, op_listxattr, (fuse_req_t req, fuse_ino_t ino, size_t size), (req, ino, size))
+
 const struct fuse_lowlevel_ops lfs_operations = {
     .init = op_init,
-    .lookup = op_lookup,
-    .forget = op_forget,
-    .forget_multi = op_forget_multi,
-    .getattr = op_getattr,
-    .setattr = op_setattr,
-    .readlink = op_readlink,
-    .open = op_open,
-    .read = lfs_op_read,
-    .write = lfs_op_write,
-    .flush = lfs_op_flush,
-    .release = lfs_op_release,
-    .opendir = op_opendir,
-    .readdir = lfs_op_readdir,
-    .readdirplus = lfs_op_readdirplus,
-    .releasedir = lfs_op_releasedir,
-    .statfs = op_statfs,
-    .getxattr = op_getxattr,
-    .listxattr = op_listxattr,
+    .lookup = counted_op_lookup,
+    .forget = counted_op_forget,
+    .forget_multi = counted_op_forget_multi,
+    .getattr = counted_op_getattr,
+    .setattr = counted_op_setattr,
+    .readlink = counted_op_readlink,
+    .open = counted_op_open,
+    .read = counted_lfs_op_read,
+    .write = counted_lfs_op_write,
+    .flush = counted_lfs_op_flush,
+    .release = counted_lfs_op_release,
+    .opendir = counted_op_opendir,
+    .readdir = counted_lfs_op_readdir,
+    .readdirplus = counted_lfs_op_readdirplus,
+    .releasedir = counted_lfs_op_releasedir,
+    .statfs = counted_op_statfs,
+    .getxattr = counted_op_getxattr,
+    .listxattr = counted_op_listxattr,
     .mknod = op_mknod,
-    .mkdir = op_mkdir,
-    .unlink = op_unlink,
-    .rmdir = op_rmdir,
-    .symlink = lfs_op_symlink,
-    .rename = op_rename,
-    .link = op_link,
-    .create = op_create,
+    .mkdir = counted_op_mkdir,
+    .unlink = counted_op_unlink,
+    .rmdir = counted_op_rmdir,
+    .symlink = counted_lfs_op_symlink,
+    .rename = counted_op_rename,
+    .link = counted_op_link,
+    .create = counted_op_create,
     .setxattr = op_setxattr,
     .removexattr = op_removexattr,
-    .fsync = lfs_op_fsync,
+    .fsync = counted_lfs_op_fsync,
     .fsyncdir = op_fsyncdir,
 };

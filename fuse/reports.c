@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuse/reports.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuse/control.h"
 #include "fuse/handles.h"
-#include "util/cleanup.h"
-#include "verbs/branches.h"
 #include "verbs/fsck.h"
 
-const char *const lfs_root_reports[] = {".branches", ".fsck", NULL};
+const char *const lfs_root_reports[] = {".fsck", NULL};
 
 bool lfs_is_report_name(const char *name) {
     for (const char *const *report = lfs_root_reports; *report; report++)
@@ -19,27 +18,16 @@ bool lfs_is_report_name(const char *name) {
     return false;
 }
 
-static errint_t make(struct lfs_mount *m, const char *name, const atomic_bool *cancel, struct lfs_buf *out) {
+static errint_t make(struct lfs_mount *m, const atomic_bool *cancel, struct lfs_buf *out) {
     struct lfs_error err = {0};
     struct lfs_fsck_result found;
     struct lfs_fsck_options options = {.cancel = cancel};
-    errint_t result = strcmp(name, ".branches") == 0 ? lfs_branches_table(m->dataset, cancel, out, &err)
-                                                     : lfs_fsck_run(m->dataset, &options, out, &found, &err);
+    errint_t result = lfs_fsck_run(m->dataset, &options, out, &found, &err);
     if (result == 0 || result == -EINTR || result == -ENOMEM)
         return result;
     lfs_buf_clear(out); /* why there is no report is the report */
     lfs_buf_printf(out, "# %s\n", err.message);
     return lfs_buf_check(out, NULL);
-}
-
-errint_t lfs_report_size(struct lfs_mount *m, const struct lfs_node *node, off_t *size) {
-    LFS_AUTO_BUF text = {0};
-    *size = 0;
-    if (strcmp(node->text, ".branches") != 0)
-        return 0;
-    errint_t result = make(m, node->text, NULL, &text);
-    *size = (off_t)text.length;
-    return result;
 }
 
 struct report {
@@ -65,7 +53,7 @@ static void reply(struct report *r, errint_t result) {
 
 static void run(struct lfs_work *work) {
     struct report *r = (struct report *)work;
-    reply(r, make(r->m, r->h->node->text, &work->cancel, r->h->report));
+    reply(r, make(r->m, &work->cancel, r->h->report));
 }
 
 static void refuse(struct lfs_work *work) { reply((struct report *)work, -ESHUTDOWN); }
@@ -86,7 +74,7 @@ void lfs_report_open(struct lfs_mount *m, fuse_req_t req, struct lfs_node *node,
     }
     h->report = text;
     fi->fh = (uintptr_t)h;
-    fi->direct_io = strcmp(node->text, ".branches") != 0; /* whose size is not told; each opening makes the text anew */
+    fi->direct_io = 1; /* its size is not told; each opening makes the text anew */
     *r = (struct report){
         .work = {.run = run, .refuse = refuse, .destroy = destroy}, .m = m, .req = req, .h = h, .fi = *fi};
     fuse_req_interrupt_func(req, interrupted, &r->work.cancel);

@@ -24,7 +24,7 @@ struct lfs_tree_cache {
 bool lfs_is_taken_name(const char *segment) {
     static const char *const reserved[] = {".merge",         ".cherry-pick", ".rebase",  ".revert",   ".undo",
                                            ".rehome",        ".branch",      ".tag",     ".log",      ".status",
-                                           ".diff",          ".files",       ".schema",  ".bases",    ".stale",
+                                           ".log.graph",     ".diff",          ".files",       ".schema",  ".bases",    ".stale",
                                            ".manifest.json", ".versions",    ".preview", ".conflicts"};
     if (lfs_is_layout_name(segment))
         return true;

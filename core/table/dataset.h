@@ -114,4 +114,11 @@ errint_t lfs_dataset_version(struct lfs_dataset *ds, const char *dir, uint64_t n
                              struct lfs_error *err);
 void lfs_version_release(struct lfs_version *version); /* NULL and a planned one are fine */
 
+/* What a cache did since it was made, and what it holds now. */
+struct lfs_cache_counts {
+    uint64_t hits, misses;
+    size_t entries, bytes;
+};
+void lfs_dataset_cache_counts(struct lfs_dataset *ds, struct lfs_cache_counts *out);
+
 #endif

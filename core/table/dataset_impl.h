@@ -32,6 +32,8 @@ struct lfs_version_cache {
     struct lfs_cached_version *buckets[LFS_CACHE_BUCKETS];
     struct lfs_cached_version *newest, *oldest;
     size_t bytes, bytes_max; /* of cached versions and of all blocks */
+    size_t entries;
+    uint64_t hits, misses;
 };
 
 struct lfs_reference_cache; /* references.c */

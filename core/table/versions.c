@@ -144,6 +144,7 @@ static void drop_from_cache(struct lfs_version_cache *cache, struct lfs_cached_v
     *at = v->next_in_bucket;
     unlink_recent(cache, v);
     cache->bytes -= v->bytes;
+    cache->entries--;
     if (--v->users == 0)
         free_version(cache, v);
 }
@@ -152,6 +153,7 @@ static struct lfs_cached_version *find(struct lfs_dataset *ds, const char *dir, 
     struct lfs_cached_version *v = ds->cache.buckets[bucket_of(dir, st->st_ino)];
     while (v && !is_same(&v->version, dir, st))
         v = v->next_in_bucket;
+    ++*(v ? &ds->cache.hits : &ds->cache.misses);
     if (v) {
         v->users++;
         unlink_recent(&ds->cache, v);
@@ -168,6 +170,7 @@ static void insert(struct lfs_dataset *ds, struct lfs_cached_version *v) {
     link_recent(cache, v);
     v->users++;
     cache->bytes += v->bytes;
+    cache->entries++;
     for (struct lfs_cached_version *old = cache->oldest, *newer; old && cache->bytes > cache->bytes_max; old = newer) {
         newer = old->newer;
         if (old->users == 1) /* only the cache holds it */
@@ -331,4 +334,10 @@ void lfs_version_release(struct lfs_version *version) {
 void lfs_version_cache_free(struct lfs_version_cache *cache) {
     while (cache->newest)
         drop_from_cache(cache, cache->newest);
+}
+
+void lfs_dataset_cache_counts(struct lfs_dataset *ds, struct lfs_cache_counts *out) {
+    pthread_mutex_lock(&ds->lock);
+    *out = (struct lfs_cache_counts){ds->cache.hits, ds->cache.misses, ds->cache.entries, ds->cache.bytes};
+    pthread_mutex_unlock(&ds->lock);
 }

@@ -65,6 +65,8 @@ struct lfs_views;
 errint_t lfs_views_new(struct lfs_dataset *ds, size_t bytes_max, struct lfs_views **out, struct lfs_error *err);
 void lfs_views_free(struct lfs_views *views);
 struct lfs_dataset *lfs_views_dataset(const struct lfs_views *views);
+/* Of manifests and transactions that were rendered, or looked at and found to serve as they are. */
+void lfs_views_cache_counts(struct lfs_views *views, struct lfs_cache_counts *out);
 
 /* The newest version of a branch, at the price of one stat when nothing changed. */
 struct lfs_view_tip {

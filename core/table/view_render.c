@@ -45,6 +45,7 @@ struct lfs_rendered_cache {
     struct entry *buckets[BUCKETS];
     struct entry *newest, *oldest, *bytes_newest, *bytes_oldest;
     size_t count, bytes, bytes_max;
+    uint64_t hits, misses;
 };
 
 struct lfs_rendered_cache *lfs_rendered_cache_new(size_t bytes_max) {
@@ -350,6 +351,13 @@ static struct entry *keep(struct lfs_rendered_cache *c, const struct key *key, c
 
 /* --- what the mount asks --- */
 
+void lfs_views_cache_counts(struct lfs_views *views, struct lfs_cache_counts *out) {
+    struct lfs_rendered_cache *c = views->rendered;
+    pthread_mutex_lock(&c->lock);
+    *out = (struct lfs_cache_counts){c->hits, c->misses, c->count, c->bytes};
+    pthread_mutex_unlock(&c->lock);
+}
+
 /* Something else than a file under a manifest's name: shown, not opened. */
 static errint_t stat_oddity(struct lfs_views *views, const char *path, struct lfs_rendered_info *info,
                             struct lfs_error *err) {
@@ -393,6 +401,7 @@ static bool known(struct lfs_rendered_cache *c, const struct key *key, bool use,
         *out = e;
         e->users += use;
     }
+    ++*(enough ? &c->hits : &c->misses);
     pthread_mutex_unlock(&c->lock);
     return enough;
 }

@@ -237,7 +237,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         LFS_TRY(lfs_reader_on_their_line(&job->reader, job->base.version->number, job->backward, &job->before, err));
     job->reader.virtual_versions = job->virtual_versions;
     job->reader.n_virtual = job->n_virtual;
-    struct lfs_merge_input input = {
+    job->input = (struct lfs_merge_input){
         .base = job->base.version,
         .ours = job->target.version,
         .theirs = job->source.version,
@@ -250,21 +250,17 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .reader = &job->reader.reader,
         .policy = job->context->command->policy,
     };
-    LFS_TRY(is_older(job, &input.base_is_older, err));
-    job->planned_ours = input.ours;
-    job->planned_theirs = input.theirs;
-    LFS_TRY(lfs_job_pass_left_out(job, &input, err));
+    LFS_TRY(is_older(job, &job->input.base_is_older, err));
+    LFS_TRY(lfs_job_pass_left_out(job, &job->input, err));
     if (job->plan.refusal)
         return 0;
-    LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));
+    LFS_TRY(lfs_merge3(&job->input, job->arena, &job->plan, err));
     for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && job->plan.losers.count;) {
-        LFS_TRY(take_back(job, &input, &again, err));
+        LFS_TRY(take_back(job, &job->input, &again, err));
         if (!again)
             return 0;
         lfs_plan_release(&job->plan);
-        job->planned_ours = input.ours;
-        job->planned_theirs = input.theirs;
-        LFS_TRY(lfs_merge3(&input, job->arena, &job->plan, err));
+        LFS_TRY(lfs_merge3(&job->input, job->arena, &job->plan, err));
     }
     if (!job->taken_back.count || job->plan.n_conflicts || job->plan.refusal)
         return 0;
@@ -274,11 +270,18 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     return lfs_plan_count(&job->plan, job->target.version->manifest.message, err);
 }
 
+/* A result that equals the tip: lineage alone is worth a version of a merge, unless it is a fast-forward to the same
+ * content, after which the next one will find the same base: two branches that merge each other in turn come to rest. */
+static bool is_worthless(const struct lfs_job *job) {
+    return job->plan.outcome == LFS_OUTCOME_EMPTY &&
+           (job->spec->skips_empty || job->context->command->policy.only || (job->spec->is_merge && job->ours_is_base));
+}
+
 const char *lfs_job_outcome(const struct lfs_job *job) {
     switch (job->plan.outcome) {
     case LFS_OUTCOME_MERGED: return "merged";
     case LFS_OUTCOME_FAST_FORWARD: return job->spec->is_merge && job->context->command->ff != LFS_FF_NEVER ? "fast-forward" : "merged";
-    case LFS_OUTCOME_EMPTY: return "empty-merge";
+    case LFS_OUTCOME_EMPTY: return is_worthless(job) ? "up-to-date" : "empty-merge";
     case LFS_OUTCOME_CONFLICT: return "conflict";
     case LFS_OUTCOME_REFUSED: return "refused";
     }
@@ -400,7 +403,7 @@ errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, s
 errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lfs_error *err) {
     struct lfs_commit_request request;
     LFS_TRY(make_request(job, &request, err));
-    LFS_TRY(lfs_virtual_init(out, &job->plan, job->planned_ours, job->planned_theirs, job->arena, err));
+    LFS_TRY(lfs_virtual_init(out, &job->plan, job->input.ours, job->input.theirs, job->arena, err));
     out->version.number = job->target.version->number + 1;
     return lfs_commit_foresee(&request, job->arena, &out->version.manifest, err);
 }
@@ -441,13 +444,6 @@ static errint_t know_planned(struct lfs_job *job, struct lfs_error *err) {
     return 0;
 }
 
-/* A result that equals the tip: lineage alone is worth a version of a merge, unless it is a fast-forward to the same
- * content, after which the next one will find the same base: two branches that merge each other in turn come to rest. */
-static bool is_worthless(const struct lfs_job *job) {
-    return job->plan.outcome == LFS_OUTCOME_EMPTY &&
-           (job->spec->skips_empty || job->context->command->policy.only || (job->spec->is_merge && job->ours_is_base));
-}
-
 int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err) {
     LFS_TRY(know_planned(job, err));
     LFS_TRY(resolve_target(job, target, err));
@@ -457,12 +453,17 @@ int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err)
     LFS_TRY(make_plan(job, err));
     if (cancelled(job))
         return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
-    if (job->plan.outcome == LFS_OUTCOME_CONFLICT || job->plan.outcome == LFS_OUTCOME_REFUSED)
+    return is_worthless(job) ? LFS_CHANGES_NOTHING : LFS_PREPARED;
+}
+
+int lfs_job_plan_and_say(struct lfs_job *job, const char *target, struct lfs_error *err) {
+    int planned = lfs_job_plan(job, target, err);
+    if (planned == LFS_CHANGES_NOTHING)
+        lfs_job_say_unchanged(job, lfs_job_outcome(job));
+    if (planned == LFS_PREPARED &&
+        (job->plan.outcome == LFS_OUTCOME_CONFLICT || job->plan.outcome == LFS_OUTCOME_REFUSED))
         return say_blocked(job, err);
-    if (!is_worthless(job))
-        return LFS_PREPARED;
-    lfs_job_say_unchanged(job, "up-to-date");
-    return LFS_CHANGES_NOTHING;
+    return planned;
 }
 
 static errint_t try_once(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,
@@ -473,7 +474,7 @@ static errint_t try_once(struct lfs_verb_context *context, const struct lfs_job_
     struct lfs_commit_result result = {0};
     if (!arena)
         return lfs_fail_nomem(err);
-    int planned = lfs_job_plan(&job, target, err);
+    int planned = lfs_job_plan_and_say(&job, target, err);
     if (planned != LFS_PREPARED)
         return planned < 0 ? planned : 0;
     if (context->command->dry_run) {

@@ -40,8 +40,8 @@ struct lfs_job {
     const char *source_label; /* "feature@6"; NULL: from `source` */
 
     struct lfs_reader reader;
+    struct lfs_merge_input input; /* what the plan was made of in the end; it points into the job */
     struct lfs_plan plan;
-    const struct lfs_version *planned_ours, *planned_theirs; /* what the plan was made of in the end */
     struct lfs_list held_versions, held_plans, held_virtual;
     struct lfs_list taken_back; /* of char: transactions whose updates lost by the strategy */
 };
@@ -49,7 +49,7 @@ struct lfs_job {
 enum lfs_prepared {
     LFS_PREPARED,
     LFS_NOTHING_TO_DO,   /* the target holds it already */
-    LFS_CHANGES_NOTHING, /* of lfs_job_plan: planned, and not worth a version */
+    LFS_CHANGES_NOTHING, /* of plans: there is one, and it is not worth a version */
 };
 
 struct lfs_job_spec {
@@ -62,14 +62,26 @@ struct lfs_job_spec {
     int (*prepare)(struct lfs_job *job, struct lfs_error *err);
 };
 
+/* The merge of the source that is the job's argument: a ref that is looked up at every try, or (word NULL) one version of
+ * a line. */
+struct lfs_merge_source {
+    const char *word;
+    struct lfs_branch branch;
+    uint64_t version;
+};
+extern const struct lfs_job_spec lfs_merge_job;
+
 /* Run a job on the branch `target` (a name) and write the answer. */
 errint_t lfs_job_run(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,
                      void *argument, struct lfs_error *err);
 
-/* The same in pieces, for a series (series.h). All fields are zero but context, arena, spec, argument, held and follows. A
- * plan: an enum lfs_prepared (for all but PREPARED the answer has been written), or a negative errno: what could not be
- * read, or a conflict or refusal, which the answer tells. */
+/* The same in pieces, for reports and for a series (series.h). All fields are zero but context, arena, spec, argument, held
+ * and follows; to be released in every case. A plan on the branch `target`: an enum lfs_prepared, or a negative errno for
+ * what could not be read. A conflict or a refusal is an outcome of the plan. */
 int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err);
+/* And the answer, where nothing is to be committed: for all but PREPARED it has been written, and a conflict or a refusal
+ * is an error. */
+int lfs_job_plan_and_say(struct lfs_job *job, const char *target, struct lfs_error *err);
 errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, struct lfs_error *err);
 /* What the commit would give, as a version that more can be planned on; it lives as long as the job. */
 errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lfs_error *err);

@@ -9,13 +9,6 @@
 #include "util/limits.h"
 #include "verbs/series.h"
 
-/* A ref that is looked up at every try, or (word NULL) one version of a line. */
-struct source {
-    const char *word;
-    struct lfs_branch branch;
-    uint64_t version;
-};
-
 /* --- the base --- */
 
 static errint_t find_base(struct lfs_job *job, const struct lfs_vector *theirs, struct lfs_error *err) {
@@ -59,7 +52,7 @@ static errint_t named_base(struct lfs_job *job, const struct lfs_vector *theirs,
 /* --- one merge --- */
 
 static errint_t read_source(struct lfs_job *job, struct lfs_error *err) {
-    const struct source *s = job->argument;
+    const struct lfs_merge_source *s = job->argument;
     if (s->word)
         return lfs_verb_state(job->context, s->word, &job->source, err);
     job->source.branch = s->branch;
@@ -98,7 +91,7 @@ static int prepare(struct lfs_job *job, struct lfs_error *err) {
     return LFS_PREPARED;
 }
 
-static const struct lfs_job_spec spec = {.operation = "merge", .is_merge = true, .prepare = prepare};
+const struct lfs_job_spec lfs_merge_job = {.operation = "merge", .is_merge = true, .prepare = prepare};
 static const struct lfs_job_spec skipping = {
     .operation = "merge", .is_merge = true, .skips_empty = true, .prepare = prepare};
 
@@ -129,12 +122,12 @@ static errint_t add_step(struct builder *b, const struct lfs_branch *branch, uin
     if (s->n_steps == LFS_SERIES_STEPS_MAX)
         return lfs_fail(err, LFS_E_TOO_BIG, "more than %u versions by one command: merge a part of them first, as in %s@%" PRIu64,
                         LFS_SERIES_STEPS_MAX, branch->name, version);
-    struct source *source = LFS_NEW(arena, struct source);
+    struct lfs_merge_source *source = LFS_NEW(arena, struct lfs_merge_source);
     char *label = lfs_sprintf(arena, "%s@%" PRIu64, branch->name, version);
     if (!source || !label)
         return lfs_fail_nomem(err);
-    *source = (struct source){NULL, *branch, version};
-    s->steps[s->n_steps++] = (struct lfs_series_step){is_last ? &spec : &skipping, source, label, follows};
+    *source = (struct lfs_merge_source){NULL, *branch, version};
+    s->steps[s->n_steps++] = (struct lfs_series_step){is_last ? &lfs_merge_job : &skipping, source, label, follows};
     return 0;
 }
 
@@ -239,6 +232,6 @@ errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err)
     LFS_TRY(check_together(c, n, err));
     if (n > 1 || c->replay)
         return run_series(context, target, n, err);
-    struct source source = {.word = c->words[0]};
-    return lfs_job_run(context, &spec, target, &source, err);
+    struct lfs_merge_source source = {.word = c->words[0]};
+    return lfs_job_run(context, &lfs_merge_job, target, &source, err);
 }

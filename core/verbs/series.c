@@ -117,7 +117,7 @@ static errint_t plan_rest(struct series *s, size_t *at, struct lfs_error *err) {
         struct state *x = &s->states[i];
         *at = i;
         LFS_TRY(new_job(s, i, err));
-        int planned = lfs_job_plan(x->job, s->spec->target, err);
+        int planned = lfs_job_plan_and_say(x->job, s->spec->target, err);
         if (planned < 0)
             return planned;
         if (i == s->done)
@@ -261,7 +261,7 @@ static errint_t commit_step(struct series *s, size_t i, bool *skipped, struct lf
     struct state *x = &s->states[i];
     forget_plan(x);
     LFS_TRY(new_job(s, i, err));
-    int planned = lfs_job_plan(x->job, s->spec->target, err);
+    int planned = lfs_job_plan_and_say(x->job, s->spec->target, err);
     if (x->job->tip && x->job->tip != s->tip && !s->patient)
         return -EEXIST;
     *skipped = planned == LFS_NOTHING_TO_DO || planned == LFS_CHANGES_NOTHING;

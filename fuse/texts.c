@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fuse/texts.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuse/stats.h"
+#include "report/report.h"
+#include "util/cleanup.h"
+#include "util/map.h"
+#include "verbs/branches.h"
+
+enum {
+    BUCKETS = 256,
+    CLOCK_TICK_NS = 50000000, /* see table/view.c */
+};
+
+/* --- where texts come from --- */
+
+/* Files at the root of the mount; those of branches are reports. */
+struct source {
+    const char *name;
+    /* What it is made of; NULL: every look gives another text. */
+    errint_t (*stamp)(struct lfs_mount *m, struct lfs_report_stamp *out);
+    errint_t (*render)(struct lfs_mount *m, struct lfs_buf *out, struct timespec *time, struct lfs_error *err);
+};
+
+/* Every look makes it anew: bytes that only one branch holds depend on what lies in any directory. */
+static errint_t render_branches(struct lfs_mount *m, struct lfs_buf *out, struct timespec *time,
+                                struct lfs_error *err) {
+    struct lfs_error why = {0};
+    LFS_TRY(lfs_tree_time(m, "", time));
+    errint_t result = lfs_branches_table(m->dataset, NULL, out, &why);
+    if (result == 0 || result == -ENOMEM)
+        return result < 0 ? lfs_fail_nomem(err) : 0;
+    lfs_buf_clear(out); /* why there is no table is the text */
+    lfs_buf_printf(out, "# %s\n", why.message);
+    return lfs_buf_check(out, err);
+}
+
+static const struct source sources[] = {
+    {".branches", NULL, render_branches},
+    {".stats", NULL, lfs_stats_render},
+};
+
+static const struct source *source_of(const struct lfs_node *place, const char *what) {
+    for (size_t i = 0; place->kind == LFS_NODE_ROOT && i < sizeof sources / sizeof *sources; i++)
+        if (strcmp(sources[i].name, what) == 0)
+            return &sources[i];
+    return NULL;
+}
+
+static struct lfs_report_cache *facts_of(const struct lfs_texts *texts);
+
+static struct lfs_report_call report_call(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
+    return (struct lfs_report_call){m->dataset, place->text, what, facts_of(m->texts)};
+}
+
+enum lfs_text_is lfs_text_is(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
+    if (place->kind != LFS_NODE_BRANCH)
+        return source_of(place, what) ? LFS_TEXT_FILE : LFS_TEXT_NONE;
+    struct lfs_report_call call = report_call(m, place, what);
+    enum lfs_report_is is = lfs_report_is(&call);
+    return is == LFS_REPORT_FILE ? LFS_TEXT_FILE : is == LFS_REPORT_DIRECTORY ? LFS_TEXT_DIRECTORY : LFS_TEXT_NONE;
+}
+
+bool lfs_text_is_volatile(const struct lfs_node *place, const char *what) {
+    const struct source *source = source_of(place, what);
+    return source && !source->stamp;
+}
+
+const char *const *lfs_text_names(const struct lfs_node *place) {
+    static const char *const of_root[] = {".branches", NULL}; /* .stats is never twice the same: no archive wants it */
+    return place->kind == LFS_NODE_BRANCH ? lfs_report_files : of_root;
+}
+
+static errint_t stamp(struct lfs_mount *m, const struct lfs_node *place, const char *what,
+                      struct lfs_report_stamp *out) {
+    const struct source *source = source_of(place, what);
+    struct lfs_report_call call = report_call(m, place, what);
+    *out = (struct lfs_report_stamp){0};
+    if (source)
+        return source->stamp ? source->stamp(m, out) : 0;
+    return lfs_report_stamp(&call, out, NULL);
+}
+
+static errint_t render(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_buf *out,
+                       struct timespec *time) {
+    const struct source *source = source_of(place, what);
+    struct lfs_report_call call = report_call(m, place, what);
+    return source ? source->render(m, out, time, NULL) : lfs_report_render(&call, out, time, NULL);
+}
+
+/* --- the cache --- */
+
+struct entry {
+    struct lfs_text text; /* first: a struct lfs_text is one of these */
+    atomic_uint users;    /* the cache itself too */
+    uint64_t place;       /* the token of the directory's node */
+    char *what;
+    struct lfs_report_stamp stamp;
+    struct timespec made;
+    bool stale; /* something newer was made: only for those who hold its node */
+    struct entry *next_in_bucket, *newer, *older;
+};
+
+struct lfs_texts {
+    pthread_mutex_t lock;
+    struct entry *buckets[BUCKETS];
+    struct entry *newest, *oldest;
+    size_t bytes, bytes_max, count;
+    uint64_t hits, misses;
+    struct lfs_report_cache *facts;
+};
+
+struct lfs_texts *lfs_texts_new(size_t bytes_max) {
+    struct lfs_texts *texts = calloc(1, sizeof *texts);
+    if (!texts)
+        return NULL;
+    pthread_mutex_init(&texts->lock, NULL);
+    texts->bytes_max = bytes_max / 2;
+    texts->facts = lfs_report_cache_new(bytes_max / 2);
+    if (!texts->facts) {
+        lfs_texts_free(texts);
+        return NULL;
+    }
+    return texts;
+}
+
+static struct lfs_report_cache *facts_of(const struct lfs_texts *texts) { return texts->facts; }
+
+void lfs_text_release(struct lfs_text *text) {
+    struct entry *e = (struct entry *)text;
+    if (!e || atomic_fetch_sub(&e->users, 1) != 1)
+        return;
+    free((void *)e->text.bytes);
+    free(e->what);
+    free(e);
+}
+
+static size_t bucket_of(uint64_t place, const char *what) { return lfs_hash(what, strlen(what), place) % BUCKETS; }
+
+static size_t cost(const struct entry *e) { return e->text.size + strlen(e->what) + sizeof *e; }
+
+static void take_out(struct lfs_texts *texts, struct entry *e) {
+    *(e->newer ? &e->newer->older : &texts->newest) = e->older;
+    *(e->older ? &e->older->newer : &texts->oldest) = e->newer;
+    e->newer = e->older = NULL;
+}
+
+static void put_first(struct lfs_texts *texts, struct entry *e) {
+    e->older = texts->newest;
+    *(texts->newest ? &texts->newest->newer : &texts->oldest) = e;
+    texts->newest = e;
+}
+
+static void drop(struct lfs_texts *texts, struct entry *e) {
+    struct entry **at = &texts->buckets[bucket_of(e->place, e->what)];
+    while (*at != e)
+        at = &(*at)->next_in_bucket;
+    *at = e->next_in_bucket;
+    take_out(texts, e);
+    texts->bytes -= cost(e);
+    texts->count--;
+    lfs_text_release(&e->text);
+}
+
+void lfs_texts_free(struct lfs_texts *texts) {
+    if (!texts)
+        return;
+    while (texts->newest)
+        drop(texts, texts->newest);
+    lfs_report_cache_free(texts->facts);
+    pthread_mutex_destroy(&texts->lock);
+    free(texts);
+}
+
+void lfs_texts_count(struct lfs_texts *texts, struct lfs_cache_counts *out) {
+    pthread_mutex_lock(&texts->lock);
+    *out = (struct lfs_cache_counts){texts->hits, texts->misses, texts->count, texts->bytes};
+    pthread_mutex_unlock(&texts->lock);
+}
+
+struct wanted {
+    uint64_t place;
+    const char *what;
+    const uint64_t *token;                /* that very text; NULL: the one that is good now */
+    const struct lfs_report_stamp *stamp; /* when `token` is NULL */
+};
+
+/* Made long enough after the last change of what it is made of? */
+static bool is_settled(const struct entry *e) {
+    int64_t age =
+        (int64_t)(e->made.tv_sec - e->stamp.newest.tv_sec) * 1000000000 + (e->made.tv_nsec - e->stamp.newest.tv_nsec);
+    return age > CLOCK_TICK_NS;
+}
+
+static bool matches(const struct entry *e, const struct wanted *w) {
+    if (e->place != w->place || strcmp(e->what, w->what) != 0)
+        return false;
+    return w->token ? e->text.token == *w->token : !e->stale && e->stamp.hash == w->stamp->hash && is_settled(e);
+}
+
+/* With the lock held. */
+static struct entry *find(struct lfs_texts *texts, const struct wanted *w) {
+    struct entry *e = texts->buckets[bucket_of(w->place, w->what)];
+    while (e && !matches(e, w))
+        e = e->next_in_bucket;
+    if (e) {
+        take_out(texts, e);
+        put_first(texts, e);
+        atomic_fetch_add(&e->users, 1);
+    }
+    return e;
+}
+
+/* Take over a text that was made; one that came out the same before is used again, so that its node stays. */
+static struct entry *keep(struct lfs_texts *texts, struct entry *made) {
+    struct wanted same = {.place = made->place, .what = made->what, .token = &made->text.token};
+    pthread_mutex_lock(&texts->lock);
+    for (struct entry *e = texts->buckets[bucket_of(made->place, made->what)]; e; e = e->next_in_bucket)
+        if (e->place == made->place && strcmp(e->what, made->what) == 0)
+            e->stale = true;
+    struct entry *e = find(texts, &same);
+    if (e) {
+        e->stamp = made->stamp;
+        e->made = made->made;
+        e->stale = false;
+        lfs_text_release(&made->text);
+    } else {
+        e = made;
+        size_t b = bucket_of(e->place, e->what);
+        e->next_in_bucket = texts->buckets[b];
+        texts->buckets[b] = e;
+        put_first(texts, e);
+        texts->bytes += cost(e);
+        texts->count++;
+        atomic_fetch_add(&e->users, 1);
+    }
+    while (texts->bytes > texts->bytes_max && texts->oldest != e)
+        drop(texts, texts->oldest);
+    pthread_mutex_unlock(&texts->lock);
+    return e;
+}
+
+/* No lock is held: it may read a whole history. */
+static errint_t make(struct lfs_mount *m, const struct lfs_node *place, const char *what,
+                     const struct lfs_report_stamp *stamp, struct entry **out) {
+    LFS_AUTO_BUF text = {0};
+    struct entry *e = calloc(1, sizeof *e);
+    if (!e || !(e->what = strdup(what))) {
+        free(e);
+        return -ENOMEM;
+    }
+    atomic_init(&e->users, 1);
+    e->place = place->token;
+    e->stamp = *stamp;
+    clock_gettime(CLOCK_REALTIME, &e->made);
+    errint_t result = render(m, place, what, &text, &e->text.time);
+    if (result < 0) {
+        lfs_text_release(&e->text);
+        return result;
+    }
+    uint64_t identity[] = {text.length, (uint64_t)e->text.time.tv_sec, (uint64_t)e->text.time.tv_nsec};
+    e->text.token = lfs_hash(text.data, text.length, lfs_hash(identity, sizeof identity, 5));
+    e->text.bytes = text.data;
+    e->text.size = text.length;
+    text.data = NULL; /* handed over */
+    *out = e;
+    return 0;
+}
+
+errint_t lfs_text_get(struct lfs_mount *m, const struct lfs_node *place, const char *what, bool known_only,
+                      struct lfs_text **out) {
+    struct lfs_report_stamp now;
+    struct wanted w = {.place = place->token, .what = what, .stamp = &now};
+    struct entry *e = NULL;
+    bool forgets = lfs_text_is_volatile(place, what);
+    *out = NULL;
+    LFS_TRY(stamp(m, place, what, &now));
+    pthread_mutex_lock(&m->texts->lock);
+    e = forgets ? NULL : find(m->texts, &w);
+    *(e ? &m->texts->hits : &m->texts->misses) += !known_only;
+    pthread_mutex_unlock(&m->texts->lock);
+    if (!e && known_only)
+        return -EAGAIN;
+    if (!e) {
+        LFS_TRY(make(m, place, what, &now, &e));
+        e = keep(m->texts, e);
+    }
+    *out = &e->text;
+    return 0;
+}
+
+errint_t lfs_text_of(struct lfs_mount *m, const struct lfs_node *node, struct lfs_text **out) {
+    const struct lfs_node *place = node->branch ? node->branch : node->parent;
+    struct wanted w = {.place = place->token, .what = node->text, .token = &node->token};
+    pthread_mutex_lock(&m->texts->lock);
+    struct entry *e = find(m->texts, &w);
+    pthread_mutex_unlock(&m->texts->lock);
+    if (!e) {
+        struct lfs_text *now;
+        LFS_TRY(lfs_text_get(m, place, node->text, false, &now));
+        if (now->token != node->token) {
+            lfs_text_release(now);
+            return -ESTALE;
+        }
+        e = (struct entry *)now;
+    }
+    *out = &e->text;
+    return 0;
+}
