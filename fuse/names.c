@@ -154,7 +154,8 @@ static char *path_in_tree(const struct job *j, const struct lfs_node *parent, co
 static int check_entry(const struct lfs_node *parent, const char *entry) {
     if (parent->kind != LFS_NODE_BRANCH || !lfs_is_taken_name(entry))
         return 0;
-    return lfs_is_layout_name(entry) ? EINVAL : EPERM;
+    /* tree/ in a branch's directory is where stock Lance would put a branch of a view */
+    return lfs_is_layout_name(entry) && strcmp(entry, "tree") ? EINVAL : EPERM;
 }
 
 /* The branch that is shown at a path, or the path itself where it only leads to branches. */

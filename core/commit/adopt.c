@@ -94,7 +94,7 @@ errint_t lfs_adopted_transaction(const struct lfs_adoption *a, const char *name,
     uint64_t read = strtoull(name, NULL, 10);
     *out = false;
     LFS_TRY(lfs_views_tip(a->views, a->dir, &tip, err));
-    for (uint64_t i = tip.number; i > read && !*out; i--) {
+    for (uint64_t i = tip.number; i >= read && i && !*out; i--) { /* a branch's first version is the one that it was made of */
         struct lfs_version *v;
         errint_t result = lfs_dataset_version(lfs_views_dataset(a->views), a->dir, i, &v, err);
         if (result == -ENOENT)
