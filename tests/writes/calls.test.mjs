@@ -6,7 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { tip } from "../interop/manifest.mjs";
-import { must, run, sh } from "../harness/proc.mjs";
+import { must, run } from "../harness/proc.mjs";
 import { rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkThenUnmount, mounted } from "../harness/tip.mjs";
@@ -134,15 +134,6 @@ test("a manifest that names a file that is nowhere is not published", async (t) 
   fs.unlinkSync(staged);
   assert.equal(tip(g.ds), newest + 1);
   assert.equal((await stock.lance10.read(g.ds, "main")).rows.filter(([id]) => id === 900).length, 1);
-});
-
-test("copying a whole data set into tree/ is refused and leaves nothing", async (t) => {
-  const g = await open(t),
-    before = snapshot(g.root);
-  const r = await sh('cp -r "$1" "$2/imported"', [g.m.tree("feature"), g.m.tree(".")], { env: { LC_ALL: "C" } });
-  assert.notEqual(r.code, 0);
-  assert.match(r.stderr, /not permitted/);
-  assert.deepEqual(difference(before, snapshot(g.root)), []);
 });
 
 test("eight writers on the mount and two on the storage: every row is there, versions have no gap", async (t) => {
