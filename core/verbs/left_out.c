@@ -351,8 +351,10 @@ static errint_t check_side(struct search *s, const LanceFragment *f, struct side
                    : refuse(s, f, lacking, other, " holds rows that a compaction moved, which");
     LFS_TRY(add_name(s, &o, name_of(f)));
     LFS_TRY(find_origin(s, &o));
-    if (o.compacted || (o.was_there && s->job->spec->is_pick && lacking->which == LFS_OURS))
+    if (o.compacted)
         return refuse(s, f, lacking, other, " holds rows that a compaction moved, which");
+    if (o.was_there && s->job->spec->is_pick && lacking->which == LFS_OURS)
+        return refuse(s, f, lacking, other, " holds rows that the target has had in another place, or gave up, and which");
     return !o.unknown ? 0
                       : refuse(s, f, lacking, other,
                                " was made by a commit that was cleaned away, a compaction perhaps, which");
@@ -374,8 +376,8 @@ static errint_t check_brought(struct search *s) {
         LFS_TRY(r->history(r->context, LFS_THEIRS, &history, s->err));
         if (holds_maker(s, history, name_of(f)))
             LFS_TRY(lfs_report_refusal(&s->job->plan, s->err,
-                                       "fragment %" PRIu64 " of %s holds rows that a compaction moved elsewhere in %s: not "
-                                       "picked; merge the branch instead",
+                                       "fragment %" PRIu64 " of %s holds rows that the target, %s, has had in another place, or gave "
+                                       "up: not picked; merge the branch instead",
                                        f->id, s->sides[1].name, s->sides[0].name));
     }
     return 0;

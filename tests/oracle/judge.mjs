@@ -15,6 +15,8 @@ const REFUSALS = [
   { name: "history cleaned away", says: /versions of .* were cleaned away/, fits: any("cleaned") },
   // A merge that left a compaction out: the base has the compacted rows, this side never had them.
   { name: "compaction left out before", says: /versions of .* were cleaned away/, fits: any("moved") },
+  // A pick of rows that the target has lost, or holds in other fragments.
+  { name: "had before", says: /has had in another place, or gave up/, fits: (p) => [p.base, p.theirsState].some((s) => [...s.rows.keys()].some((t) => !p.oursState.rows.has(t))) || compacted(p) },
   { name: "stable row ids", says: /stable (row )?ids?/, fits: (p) => p.stable },
   {
     name: "compaction left out before",
