@@ -13,6 +13,7 @@ const REFUSALS = [
   { name: "replaced", says: /overwritten or restored/, fits: any("replaced") },
   { name: "rows brought back", says: /brought back rows/, fits: (p) => any("replaced")(p) || p.back || p.theirs.returned },
   { name: "history cleaned away", says: /versions of .* were cleaned away/, fits: any("cleaned") },
+  { name: "history cleaned away", says: /since the base were cleaned away/, fits: (p) => p.anyCleaned },
   // A merge that left a compaction out: the base has the compacted rows, this side never had them.
   { name: "compaction left out before", says: /versions of .* were cleaned away/, fits: any("moved") },
   // A pick of rows that the target has lost, or holds in other fragments.
