@@ -58,7 +58,7 @@ static errint_t stat_directory(struct lfs_mount *m, const char *path, struct sta
 
 static errint_t stat_in_branch(struct lfs_mount *m, const char *dir, const char *name, struct stat *st) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
-    char *path = arena ? lfs_sprintf(arena, "%s%s%s", dir, *dir && *name ? "/" : "", name) : NULL;
+    char *path = arena ? lfs_join(arena, dir, name) : NULL;
     return path ? stat_directory(m, path, st) : -ENOMEM;
 }
 

@@ -75,7 +75,7 @@ static errint_t add_branches(struct listing *l, const struct lfs_tree *tree, con
             continue;
         rest += length ? length + 1 : 0;
         char *name = lfs_strndup(l->arena, rest, strcspn(rest, "/"));
-        char *path = name ? lfs_sprintf(l->arena, "%s%s%s", prefix, length ? "/" : "", name) : NULL;
+        char *path = name ? lfs_join(l->arena, prefix, name) : NULL;
         if (!path)
             return -ENOMEM;
         if (lfs_map_get(&seen, name))
@@ -187,7 +187,7 @@ static bool is_shown_file(struct lfs_mount *m, const struct lfs_node *node, cons
 /* _versions and _transactions: what the storage holds, by name. */
 static errint_t list_stored(struct listing *l) {
     const char *dir = l->node->branch->dir;
-    char *path = lfs_sprintf(l->arena, "%s%s%s", dir, *dir ? "/" : "", l->node->name);
+    char *path = lfs_join(l->arena, dir, l->node->name);
     int fd = path ? lfs_dataset_open_beneath(l->m->dataset, path, O_RDONLY | O_DIRECTORY) : -ENOMEM;
     if (fd < 0)
         return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;

@@ -89,7 +89,7 @@ static errint_t open_unreached(struct lfs_mount *m, const struct lfs_node *node)
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     struct lfs_view_entry entry;
     const struct lfs_node *parent = node->parent;
-    char *path = arena ? lfs_sprintf(arena, "%s%s%s", parent->text, *parent->text ? "/" : "", node->name) : NULL;
+    char *path = arena ? lfs_join(arena, parent->text, node->name) : NULL;
     if (!path)
         return -ENOMEM;
     errint_t result = lfs_views_find(m->views, node->branch->dir, parent->file_kind, path, arena, &entry, NULL);

@@ -102,7 +102,7 @@ static errint_t branch_directory(struct lookup *l, const struct lfs_shown_branch
 static errint_t in_tree(struct lookup *l, const char *prefix) {
     struct lfs_tree *tree;
     bool encoded;
-    char *path = lfs_sprintf(l->arena, "%s%s%s", prefix, *prefix ? "/" : "", l->name);
+    char *path = lfs_join(l->arena, prefix, l->name);
     if (!path)
         return -ENOMEM;
     LFS_TRY(lfs_tree_get(l->m->trees, &tree, NULL));
@@ -217,7 +217,7 @@ static errint_t staged(struct lookup *l) {
 static errint_t in_files(struct lookup *l) {
     struct lfs_view_entry entry;
     struct lfs_node *parent = l->parent;
-    char *path = lfs_sprintf(l->arena, "%s%s%s", parent->text, *parent->text ? "/" : "", l->name);
+    char *path = lfs_join(l->arena, parent->text, l->name);
     if (!path)
         return -ENOMEM;
     LFS_TRY(lfs_views_find(l->m->views, parent->branch->dir, parent->file_kind, path, l->arena, &entry, NULL));

@@ -146,7 +146,7 @@ static char *path_in_tree(const struct job *j, const struct lfs_node *parent, co
     const char *prefix = parent->kind == LFS_NODE_TREE                         ? parent->text
                          : parent->kind == LFS_NODE_BRANCH && !parent->version ? parent->shown
                                                                                : NULL;
-    return prefix ? lfs_sprintf(j->arena, "%s%s%s", prefix, *prefix ? "/" : "", entry) : NULL;
+    return prefix ? lfs_join(j->arena, prefix, entry) : NULL;
 }
 
 /* A name that a branch's directory keeps for itself would hide a branch: one that means something in a data set's directory

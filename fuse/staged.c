@@ -119,12 +119,10 @@ bool lfs_is_stage(const struct lfs_node *directory) {
 }
 
 char *lfs_stage_directory(const struct lfs_node *directory, struct lfs_arena *arena) {
-    static const char *const parts[] = {
-        [LFS_FILE_DATA] = "data", [LFS_FILE_DELETION] = "_deletions", [LFS_FILE_INDEX] = "_indices"};
     const char *dir = directory->branch->dir, *below = directory->kind == LFS_NODE_FILES ? directory->text : "";
     const char *part = directory->kind == LFS_NODE_VERSIONS       ? "_versions"
                        : directory->kind == LFS_NODE_TRANSACTIONS ? "_transactions"
-                                                                  : parts[directory->file_kind];
+                                                                  : lfs_kind_directory[directory->file_kind];
     return lfs_sprintf(arena, "%s%s%s%s%s", dir, *dir ? "/" : "", part, *below ? "/" : "", below);
 }
 
@@ -264,7 +262,7 @@ static errint_t check_new_name(struct lfs_mount *m, const struct lfs_node *paren
         return -EPERM;
     if (parent->kind != LFS_NODE_FILES)
         return 0;
-    char *path = lfs_sprintf(arena, "%s%s%s", parent->text, *parent->text ? "/" : "", name);
+    char *path = lfs_join(arena, parent->text, name);
     if (!path)
         return -ENOMEM;
     return lfs_views_find(m->views, parent->branch->dir, parent->file_kind, path, arena, &entry, NULL) == 0 ? -EEXIST : 0;

@@ -40,7 +40,7 @@ static errint_t file_source(struct ask *a) {
     const struct lfs_node *node = a->node;
     if (node->kind != LFS_NODE_FILE) {
         char *dir =
-            lfs_sprintf(a->arena, "%s%s%s", node->branch->dir, *node->branch->dir ? "/" : "", node->parent->name);
+            lfs_join(a->arena, node->branch->dir, node->parent->name);
         return dir ? put_inside(a, dir, node->name) : -ENOMEM;
     }
     if (!lfs_nodes_location(a->m->nodes, node, a->arena, &at))
@@ -51,7 +51,6 @@ static errint_t file_source(struct ask *a) {
 
 /* The directory that is shaped like a data set, or the plain one, which the file lies in. */
 static errint_t file_base(struct ask *a) {
-    static const char *const parts[] = {"data", "_deletions", "_indices"};
     struct lfs_location at;
     if (a->node->kind != LFS_NODE_FILE)
         return -ENODATA;
@@ -59,8 +58,8 @@ static errint_t file_base(struct ask *a) {
         return -ENOMEM;
     const char *slash = strrchr(at.directory, '/'), *last = slash ? slash + 1 : at.directory;
     char *base = lfs_strdup(a->arena, at.directory);
-    for (size_t i = 0; base && i < sizeof parts / sizeof *parts; i++)
-        if (strcmp(last, parts[i]) == 0)
+    for (size_t i = 0; base && i < LFS_FILE_KINDS; i++)
+        if (strcmp(last, lfs_kind_directory[i]) == 0)
             base[slash ? slash - at.directory : 0] = '\0';
     return !base ? -ENOMEM : at.inside ? put_inside(a, base, "") : put(a, base);
 }

@@ -10,10 +10,6 @@
 #include "util/cleanup.h"
 #include "util/limits.h"
 
-static char *own_path(const struct lfs_adoption *a, struct lfs_arena *arena, const char *part) {
-    return lfs_sprintf(arena, "%s%s%s", a->dir, *a->dir ? "/" : "", part);
-}
-
 static errint_t check_name(const struct lfs_adoption *a, const char *name, const LanceManifest *m, struct lfs_error *err) {
     struct lfs_view_tip tip;
     uint64_t version;
@@ -31,7 +27,7 @@ static errint_t flush_directories(const struct lfs_adoption *a, struct lfs_arena
     static const char *const parts[] = {"data", "_deletions", "_indices", "_transactions"};
     int root = lfs_dataset_root_fd(lfs_views_dataset(a->views));
     for (size_t i = 0; a->sync && i < sizeof parts / sizeof *parts; i++) {
-        char *path = own_path(a, arena, parts[i]);
+        char *path = lfs_join(arena, a->dir, parts[i]);
         if (!path)
             return lfs_fail_nomem(err);
         errint_t result = lfs_sync_dir(root, path, err);
@@ -57,7 +53,7 @@ errint_t lfs_adopt_manifest(const struct lfs_adoption *a, int staged_fd, const c
     if (changed)
         LFS_TRY(lfs_manifest_encode(&own, &restored, err));
     LFS_TRY(flush_directories(a, arena, err));
-    char *directory = own_path(a, arena, "_versions");
+    char *directory = lfs_join(arena, a->dir, "_versions");
     return directory ? lfs_write_new(lfs_dataset_root_fd(lfs_views_dataset(a->views)), directory, name,
                                      changed ? &restored : &staged, a->sync, err)
                      : lfs_fail_nomem(err);
@@ -74,16 +70,14 @@ errint_t lfs_adopt_transaction(const struct lfs_adoption *a, int staged_fd, cons
     LFS_TRY(lfs_read_fd(staged_fd, name, LFS_TRANSACTION_BYTES_MAX, &staged, NULL, err));
     LFS_TRY(lfs_wire_unpack(&lance__table__transaction__descriptor, staged.data, staged.length, arena, name, &flat, err));
     LFS_TRY(lfs_views_restore_transaction(a->views, a->dir, flat, name, arena, &own, &changed, err));
-    if (changed) {
-        uint8_t *bytes = lfs_buf_extend(&restored, protobuf_c_message_get_packed_size(&own->base));
-        LFS_TRY(lfs_buf_check(&restored, err));
-        protobuf_c_message_pack(&own->base, bytes);
-    }
+    if (changed)
+        lfs_wire_pack(&own->base, &restored);
+    LFS_TRY(lfs_buf_check(&restored, err));
     bool taken;
     LFS_TRY(lfs_adopted_transaction(a, name, &taken, err));
     if (taken)
         return lfs_fail_errno(err, EEXIST, "%s belongs to a version of %s", name, a->branch);
-    char *directory = own_path(a, arena, "_transactions");
+    char *directory = lfs_join(arena, a->dir, "_transactions");
     return directory ? lfs_write_replace(lfs_dataset_root_fd(lfs_views_dataset(a->views)), directory, name,
                                          changed ? &restored : &staged, a->sync, err)
                      : lfs_fail_nomem(err);

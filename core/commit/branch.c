@@ -7,6 +7,7 @@
 #include <uuid/uuid.h>
 
 #include "commit/place.h"
+#include "format/wire.h"
 #include "store/file.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
@@ -179,11 +180,8 @@ static errint_t write_in(const struct stage *s, const char *part, const char *na
 static errint_t write_files(const struct stage *s, const struct lfs_manifest *m, struct lfs_error *err) {
     LFS_AUTO_BUF manifest = {0}, transaction = {0}, hint = {0};
     char name[LFS_MANIFEST_NAME_SIZE];
-    size_t size = protobuf_c_message_get_packed_size(&m->transaction->base);
-    uint8_t *at = lfs_buf_extend(&transaction, size);
-    if (!at)
-        return lfs_fail_nomem(err);
-    protobuf_c_message_pack(&m->transaction->base, at);
+    lfs_wire_pack(&m->transaction->base, &transaction);
+    LFS_TRY(lfs_buf_check(&transaction, err));
     if (m->message->transaction_file)
         LFS_TRY(write_in(s, "_transactions", m->message->transaction_file, &transaction, err));
     LFS_TRY(lfs_manifest_encode(m, &manifest, err));

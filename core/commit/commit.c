@@ -7,6 +7,7 @@
 #include <uuid/uuid.h>
 
 #include "commit/build.h"
+#include "format/wire.h"
 #include "store/file.h"
 #include "table/lock.h"
 #include "util/cleanup.h"
@@ -23,8 +24,7 @@ struct attempt {
 };
 
 static errint_t own_directory(const struct attempt *a, const char *part, const char **out, struct lfs_error *err) {
-    const char *dir = a->request->target->dir;
-    *out = lfs_sprintf(a->arena, "%s%s%s", dir, *dir ? "/" : "", part);
+    *out = lfs_join(a->arena, a->request->target->dir, part);
     return *out ? 0 : lfs_fail_nomem(err);
 }
 
@@ -35,10 +35,8 @@ static errint_t write_transaction(struct attempt *a, struct lfs_error *err) {
     const LanceTransaction *t = a->next.transaction;
     if (!a->next.message->transaction_file)
         return 0;
-    size_t size = protobuf_c_message_get_packed_size(&t->base);
-    uint8_t *at = lfs_buf_extend(&bytes, size);
+    lfs_wire_pack(&t->base, &bytes);
     LFS_TRY(lfs_buf_check(&bytes, err));
-    protobuf_c_message_pack(&t->base, at);
     LFS_TRY(own_directory(a, "_transactions", &directory, err));
     int root = lfs_dataset_root_fd(a->request->dataset);
     LFS_TRY(lfs_make_dirs(root, directory, a->request->sync, err));

@@ -15,16 +15,9 @@
 #include "util/limits.h"
 #include "util/log.h"
 
-static const char *const kind_directory[] = {
-    [LFS_FILE_DATA] = "data", [LFS_FILE_DELETION] = "_deletions", [LFS_FILE_INDEX] = "_indices"};
-
 static int root_fd(const struct lfs_placer *p) { return lfs_dataset_root_fd(p->dataset); }
 
 static bool cancelled(const struct lfs_placer *p) { return p->cancel && atomic_load(p->cancel); }
-
-static char *join(struct lfs_arena *arena, const char *a, const char *b) {
-    return lfs_sprintf(arena, "%s%s%s", a, *a ? "/" : "", b);
-}
 
 /* Blob side files lie beside a data file in data/<stem>/; only tables with blob columns have any, and looking for them
  * costs a system call a file. */
@@ -150,7 +143,7 @@ static errint_t make_storage(struct lfs_placer *p, char **storage, struct lfs_er
     if (!*storage)
         return lfs_fail_nomem(err);
     for (size_t i = 0; i < 3 && !p->storage_made; i++) {
-        char *directory = join(p->arena, *storage, parts[i]);
+        char *directory = lfs_join(p->arena, *storage, parts[i]);
         if (!directory)
             return lfs_fail_nomem(err);
         LFS_TRY(make_directory(p, directory, err));
@@ -163,7 +156,7 @@ static errint_t make_storage(struct lfs_placer *p, char **storage, struct lfs_er
 static errint_t copy_file(struct lfs_placer *p, int fd, const struct stat *st, const char *directory, const char *name,
                           struct lfs_error *err) {
     struct stat there;
-    char *path = join(p->arena, directory, name);
+    char *path = lfs_join(p->arena, directory, name);
     if (!path)
         return lfs_fail_nomem(err);
     LFS_AUTO_FD other = lfs_open_beneath(root_fd(p), path, O_PATH, 0);
@@ -237,14 +230,14 @@ static errint_t bring(struct lfs_placer *p, const struct lfs_location *from, uin
     if (!is_own)
         return 0;
     p->own_touched = true;
-    if (linked >= 0 && (!lfs_list_add(&p->linked, p->arena, join(p->arena, directory, name)) ||
-                        !lfs_list_add(&p->origins, p->arena, join(p->arena, from->directory, from->name))))
+    if (linked >= 0 && (!lfs_list_add(&p->linked, p->arena, lfs_join(p->arena, directory, name)) ||
+                        !lfs_list_add(&p->origins, p->arena, lfs_join(p->arena, from->directory, from->name))))
         return lfs_fail_nomem(err);
     return 0;
 }
 
 static bool in_target(const struct lfs_placer *p, const struct lfs_location *l, enum lfs_file_kind kind) {
-    char *own = join(p->arena, p->target->dir, kind_directory[kind]);
+    char *own = lfs_join(p->arena, p->target->dir, lfs_kind_directory[kind]);
     return l->inside && own && strcmp(own, l->directory) == 0;
 }
 
@@ -282,7 +275,7 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
         return lfs_location_stat(p->dataset, from, &st, err);
     }
     if (p->mode != LFS_PLACE_GRAFT) {
-        char *own = join(p->arena, p->target->dir, kind_directory[kind]);
+        char *own = lfs_join(p->arena, p->target->dir, lfs_kind_directory[kind]);
         if (!own)
             return lfs_fail_nomem(err);
         LFS_TRY(make_directory(p, own, err));
@@ -295,7 +288,7 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
         char *storage = storage_of(p, from);
         if (!storage) {
             LFS_TRY(make_storage(p, &storage, err));
-            char *directory = join(p->arena, storage, kind_directory[kind]);
+            char *directory = lfs_join(p->arena, storage, lfs_kind_directory[kind]);
             if (!directory)
                 return lfs_fail_nomem(err);
             LFS_TRY(bring(p, from, size, directory, name, false, false, err));
@@ -333,7 +326,7 @@ static errint_t place_blobs(struct lfs_placer *p, const struct lfs_location *fro
     for (struct dirent *e; result == 0 && (e = readdir(list));) {
         if (e->d_name[0] == '.')
             continue;
-        struct lfs_location blob = {dir.inside, join(p->arena, dir.directory, dir.name), lfs_strdup(p->arena, e->d_name)};
+        struct lfs_location blob = {dir.inside, lfs_join(p->arena, dir.directory, dir.name), lfs_strdup(p->arena, e->d_name)};
         result = blob.directory && blob.name
                      ? bring(p, &blob, 0, to, blob.name, p->mode == LFS_PLACE_COPY, !grafted, err)
                      : lfs_fail_nomem(err);
@@ -418,7 +411,7 @@ static errint_t bring_index(struct lfs_placer *p, int fd, const struct lfs_locat
     for (struct dirent *e; result == 0 && (e = readdir(list));) {
         if (e->d_name[0] == '.')
             continue;
-        struct lfs_location file = {from->inside, join(p->arena, from->directory, from->name),
+        struct lfs_location file = {from->inside, lfs_join(p->arena, from->directory, from->name),
                                     lfs_strdup(p->arena, e->d_name)};
         result = file.directory && file.name ? bring(p, &file, 0, to, file.name, p->mode == LFS_PLACE_COPY, true, err)
                                              : lfs_fail_nomem(err);
@@ -532,8 +525,8 @@ errint_t lfs_place_kept_base(struct lfs_placer *p, struct lfs_error *err) {
     if (strcmp(p->source->dir, p->target->dir) == 0)
         return 0; /* a version of the target itself */
     LFS_TRY(make_storage(p, &storage, err));
-    char *deletions = join(p->arena, storage, "_deletions"), *versions = join(p->arena, storage, "_versions");
-    struct lfs_location manifest = {true, join(p->arena, p->source->dir, "_versions"), p->source->file_name};
+    char *deletions = lfs_join(p->arena, storage, "_deletions"), *versions = lfs_join(p->arena, storage, "_versions");
+    struct lfs_location manifest = {true, lfs_join(p->arena, p->source->dir, "_versions"), p->source->file_name};
     if (!deletions || !versions || !manifest.directory)
         return lfs_fail_nomem(err);
     LFS_TRY(list_kept(p, deletions, &kept, err));
@@ -558,7 +551,7 @@ static errint_t keep_own(struct lfs_placer *p, const char *own, const char *to, 
 errint_t lfs_place_kept_deletions(struct lfs_placer *p, const char *target_line, const LanceManifest *next,
                                   struct lfs_error *err) {
     char *storage = lfs_line_storage_dir(p->arena, target_line);
-    char *to = storage ? join(p->arena, storage, "_deletions") : NULL, *own = join(p->arena, p->target->dir, "_deletions");
+    char *to = storage ? lfs_join(p->arena, storage, "_deletions") : NULL, *own = lfs_join(p->arena, p->target->dir, "_deletions");
     struct lfs_map kept;
     bool made = false;
     if (!to || !own)
@@ -603,11 +596,11 @@ errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_error *err) {
     LFS_TRY(flush_files(p, err));
     char *storage = lfs_line_storage_dir(p->arena, p->source_line);
     for (size_t i = 0; storage && p->storage_made && i < 3; i++) {
-        char *directory = join(p->arena, storage, storage_parts[i]);
+        char *directory = lfs_join(p->arena, storage, storage_parts[i]);
         LFS_TRY(directory ? lfs_sync_dir(root_fd(p), directory, err) : lfs_fail_nomem(err));
     }
     for (size_t i = 0; storage && p->own_touched && i < 2; i++) {
-        char *directory = join(p->arena, p->target->dir, own_parts[i]);
+        char *directory = lfs_join(p->arena, p->target->dir, own_parts[i]);
         errint_t result = directory ? lfs_sync_dir(root_fd(p), directory, err) : lfs_fail_nomem(err);
         if (result < 0 && result != -ENOENT) /* made only when something went there */
             return result;

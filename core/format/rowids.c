@@ -302,19 +302,12 @@ errint_t lfs_row_updated_of(const LanceFragment *f, struct lfs_arena *arena, con
                      arena, what, out, err);
 }
 
-static void pack(const ProtobufCMessage *message, struct lfs_buf *out) {
-    size_t size = protobuf_c_message_get_packed_size(message);
-    uint8_t *bytes = size ? lfs_buf_extend(out, size) : NULL;
-    if (bytes)
-        protobuf_c_message_pack(message, bytes);
-}
-
 /* A sequence of one segment. Protobuf messages one behind the other are one message with the elements of all. */
 static void pack_segment(Segment *segment, struct lfs_buf *out) {
     IdSequence sequence = LANCE__TABLE__ROW_ID_SEQUENCE__INIT;
     sequence.segments = &segment;
     sequence.n_segments = 1;
-    pack(&sequence.base, out);
+    lfs_wire_pack(&sequence.base, out);
 }
 
 /* 0 is left out, as the engines leave it out. */
@@ -471,7 +464,7 @@ errint_t lfs_row_versions_encode(const uint64_t *versions, size_t n, struct lfs_
         run.version = versions[start];
         sequence.runs = &runs;
         sequence.n_runs = 1;
-        pack(&sequence.base, out);
+        lfs_wire_pack(&sequence.base, out);
     }
     return lfs_buf_check(out, err);
 }

@@ -99,15 +99,19 @@ const uint8_t *lfs_wire_next(const uint8_t *at, const uint8_t *end, struct lfs_w
     return next;
 }
 
+void lfs_wire_pack(const ProtobufCMessage *message, struct lfs_buf *out) {
+    size_t size = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = size ? lfs_buf_extend(out, size) : NULL;
+    if (bytes)
+        protobuf_c_message_pack(message, bytes);
+}
+
 errint_t lfs_wire_copy(const ProtobufCMessage *message, struct lfs_arena *arena, void *out, struct lfs_error *err) {
     LFS_AUTO_BUF buf = {0};
-    size_t size = protobuf_c_message_get_packed_size(message);
-    uint8_t *bytes = lfs_buf_extend(&buf, size);
-    if (size && !bytes)
-        return lfs_fail_nomem(err);
-    if (size)
-        protobuf_c_message_pack(message, bytes);
-    ProtobufCMessage *copy = protobuf_c_message_unpack(message->descriptor, lfs_arena_protobuf(arena), size, bytes);
+    lfs_wire_pack(message, &buf);
+    LFS_TRY(lfs_buf_check(&buf, err));
+    ProtobufCMessage *copy =
+        protobuf_c_message_unpack(message->descriptor, lfs_arena_protobuf(arena), buf.length, buf.data);
     if (!copy)
         return lfs_fail_nomem(err);
     memcpy(out, &copy, sizeof copy);

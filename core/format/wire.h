@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "util/arena.h"
+#include "util/buf.h"
 #include "util/error.h"
 
 /* The message in `bytes`, in `arena`. `what` names the file for the error: LFS_E_CORRUPT when the bytes are not such a
@@ -32,6 +33,9 @@ struct lfs_wire_field {
 
 /* The field at `at`; where the next one begins, or NULL when the bytes are no field. */
 const uint8_t *lfs_wire_next(const uint8_t *at, const uint8_t *end, struct lfs_wire_field *out);
+
+/* Append the packed message; a failure is told by the buffer. */
+void lfs_wire_pack(const ProtobufCMessage *message, struct lfs_buf *out);
 
 /* A deep copy of a message into another arena. */
 errint_t lfs_wire_copy(const ProtobufCMessage *message, struct lfs_arena *arena, void *out, struct lfs_error *err);

@@ -50,7 +50,7 @@ static bool has_new_fragments(const struct lfs_version *base, const struct lfs_v
     const LanceManifest *m = tip->manifest.message;
     for (size_t i = 0; i < m->n_fragments; i++)
         if (m->fragments[i]->n_files &&
-            !lfs_match_find(base->manifest.message, m->fragments[i]->files[0]->path ? m->fragments[i]->files[0]->path : ""))
+            !lfs_match_find(base->manifest.message, lfs_match_name(m->fragments[i])))
             return true;
     return false;
 }

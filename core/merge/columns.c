@@ -184,20 +184,19 @@ struct gaps {
     struct lfs_error *err;
 };
 
-static const char *first_path(const LanceFragment *f) { return f->n_files && f->files[0]->path ? f->files[0]->path : ""; }
 
 /* The fragment of the plan that is the i-th match, where only `side` has it and rows of it are kept; else NULL. */
 static const struct lfs_plan_fragment *only_of(const struct gaps *g, size_t i, enum lfs_side side) {
     const struct lfs_match *x = &g->matches[i];
     const LanceFragment *mine = side == LFS_OURS ? x->ours : x->theirs;
-    return mine && !x->base && !(x->ours && x->theirs) ? lfs_map_get(&g->kept, first_path(mine)) : NULL;
+    return mine && !x->base && !(x->ours && x->theirs) ? lfs_map_get(&g->kept, lfs_match_name(mine)) : NULL;
 }
 
 static errint_t find_gaps(struct gaps *g) {
     struct lfs_plan *plan = g->c->plan;
     lfs_map_init(&g->kept, plan->arena);
     for (size_t i = 0; i < plan->n_fragments; i++)
-        if (!lfs_map_put(&g->kept, first_path(plan->fragments[i].record), &plan->fragments[i]))
+        if (!lfs_map_put(&g->kept, lfs_match_name(plan->fragments[i].record), &plan->fragments[i]))
             return lfs_fail_nomem(g->err);
     for (size_t i = 0; i < g->n_matches; i++)
         for (int k = 0; k < 2; k++) {
@@ -278,7 +277,7 @@ static errint_t has_written(const struct gaps *g, const struct lfs_field_match *
                           : 0;
     for (size_t i = 0; i < g->n_matches && result == 0 && g->fragments[side == LFS_THEIRS] && !*out; i++) {
         const struct lfs_plan_fragment *f = only_of(g, i, side);
-        *out = f && !lfs_moves_only_base(&moves, in->base->manifest.message, first_path(f->record));
+        *out = f && !lfs_moves_only_base(&moves, in->base->manifest.message, lfs_match_name(f->record));
     }
     return result;
 }

@@ -9,6 +9,28 @@
 
 static const char *file_path(const LanceDataFile *file) { return file->path ? file->path : ""; }
 
+const char *lfs_match_name(const LanceFragment *fragment) {
+    return fragment->n_files ? file_path(fragment->files[0]) : "";
+}
+
+static bool lists(LanceFragment *const *fragments, size_t n, const char *path) {
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < fragments[i]->n_files; k++)
+            if (strcmp(file_path(fragments[i]->files[k]), path) == 0)
+                return true;
+    return false;
+}
+
+bool lfs_match_compacted(const struct lfs_version *version, const char *path) {
+    const LanceTransaction *t = version->manifest.transaction;
+    if (!t || t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_REWRITE)
+        return false;
+    bool found = lists(t->rewrite->old_fragments, t->rewrite->n_old_fragments, path);
+    for (size_t i = 0; i < t->rewrite->n_groups && !found; i++)
+        found = lists(t->rewrite->groups[i]->old_fragments, t->rewrite->groups[i]->n_old_fragments, path);
+    return found;
+}
+
 const LanceFragment *lfs_match_find(const LanceManifest *manifest, const char *path) {
     for (size_t i = 0; i < manifest->n_fragments; i++)
         for (size_t k = 0; k < manifest->fragments[i]->n_files; k++)
@@ -94,8 +116,6 @@ static errint_t place_all(struct builder *b, const struct lfs_version *v, enum l
 
 /* --- what came by a pick and went again --- */
 
-static bool has_picks(const struct lfs_version *v) { return *lfs_version_picked(v) || *lfs_version_partial(v); }
-
 /* An undo and a restore take the lineage back too: what they removed counts as never held. */
 static bool takes_lineage_back(const struct lfs_step *step) {
     const LanceTransaction *t = step->after->manifest.transaction;
@@ -119,27 +139,12 @@ static bool was_held(const struct lfs_history *history, const char *path) {
     return held;
 }
 
-static bool lists(LanceFragment *const *fragments, size_t n, const char *path) {
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < fragments[i]->n_files; k++)
-            if (strcmp(fragments[i]->files[k]->path ? fragments[i]->files[k]->path : "", path) == 0)
-                return true;
-    return false;
-}
-
 /* Did a compaction of that side, or one that a merge brought to it, take the fragment's rows along? */
 static bool was_compacted(const struct lfs_history *history, const char *path) {
-    for (size_t i = 0; i < history->count; i++) {
-        const LanceTransaction *t = history->steps[i].after->manifest.transaction;
-        if (!t || t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_REWRITE)
-            continue;
-        if (lists(t->rewrite->old_fragments, t->rewrite->n_old_fragments, path))
-            return true;
-        for (size_t k = 0; k < t->rewrite->n_groups; k++)
-            if (lists(t->rewrite->groups[k]->old_fragments, t->rewrite->groups[k]->n_old_fragments, path))
-                return true;
-    }
-    return false;
+    bool compacted = false;
+    for (size_t i = 0; i < history->count && !compacted; i++)
+        compacted = lfs_match_compacted(history->steps[i].after, path);
+    return compacted;
 }
 
 /* A fragment that came by a pick here, and went into a compaction there: its rows would come twice. */
@@ -167,7 +172,7 @@ static errint_t check_told(const struct lfs_merge_input *input, const struct lfs
 /* A pick brings a fragment of one side to the other, or stands on a base that lacks what the target has long held. Where one
  * of them has deleted or compacted it since, the fragment is common to both all the same, and began with no row deleted. */
 static errint_t find_held(const struct lfs_merge_input *input, struct builder *b) {
-    if (input->without_history || (!has_picks(input->ours) && !has_picks(input->theirs) && !input->base_is_older &&
+    if (input->without_history || (!lfs_version_has_picks(input->ours) && !lfs_version_has_picks(input->theirs) && !input->base_is_older &&
                                    !input->base_not_held))
         return 0;
     for (size_t i = 0; i < b->count; i++) {

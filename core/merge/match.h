@@ -15,6 +15,13 @@ struct lfs_match {
 errint_t lfs_match_fragments(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_match **out,
                              size_t *n_out, struct lfs_error *err);
 
+/* The name that a fragment is known by: its first data file's; "" for one without files. */
+const char *lfs_match_name(const LanceFragment *fragment);
+
+/* Did the commit that made `version` compact the fragment that holds the data file `path`? The commit itself tells, also where
+ * the version before it was cleaned away. */
+bool lfs_match_compacted(const struct lfs_version *version, const char *path);
+
 /* The fragment of a manifest that holds the data file `path`, or NULL. Linear. */
 const LanceFragment *lfs_match_find(const LanceManifest *manifest, const char *path);
 

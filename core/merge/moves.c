@@ -8,8 +8,6 @@
 #include "util/bitmap.h"
 #include "util/cleanup.h"
 
-static const char *name_of(const LanceFragment *f) { return f->n_files && f->files[0]->path ? f->files[0]->path : ""; }
-
 /* --- reading the groups --- */
 
 static errint_t add_group(struct lfs_moves *m, const struct lfs_version *version,
@@ -21,10 +19,10 @@ static errint_t add_group(struct lfs_moves *m, const struct lfs_version *version
     if (!g->parts || !g->outs)
         return lfs_fail_nomem(err);
     for (size_t i = 0; i < g->n_parts; i++)
-        g->parts[i] = (struct lfs_moved_part){.record = from->old_fragments[i], .path = name_of(from->old_fragments[i])};
+        g->parts[i] = (struct lfs_moved_part){.record = from->old_fragments[i], .path = lfs_match_name(from->old_fragments[i])};
     for (size_t i = 0, start = 0; i < g->n_outs; i++) {
         const LanceFragment *f = from->new_fragments[i];
-        g->outs[i] = (struct lfs_moved_out){f, name_of(f), start, f->physical_rows};
+        g->outs[i] = (struct lfs_moved_out){f, lfs_match_name(f), start, f->physical_rows};
         start += f->physical_rows;
         if (!lfs_map_put(&m->by_new, g->outs[i].path, g))
             return lfs_fail_nomem(err);

@@ -290,8 +290,7 @@ static errint_t bring_back(struct decision *d, struct lfs_fragment_verdict *out)
 
 /* Rows that a pick brought, here or there, may lie in the compaction under no name that both sides know. */
 static bool has_picks(const struct lfs_merge_input *in) {
-    return in->base_not_held || in->base_is_older || *lfs_version_picked(in->ours) || *lfs_version_picked(in->theirs) ||
-           *lfs_version_partial(in->ours) || *lfs_version_partial(in->theirs);
+    return in->base_not_held || in->base_is_older || lfs_version_has_picks(in->ours) || lfs_version_has_picks(in->theirs);
 }
 
 static errint_t give_way(struct decision *d, struct lfs_fragment_verdict *out) {

@@ -134,7 +134,7 @@ errint_t lfs_rows_init(struct lfs_rows *rows, const struct lfs_merge_input *inpu
         const LanceFragment *any = x->base ? x->base : x->ours ? x->ours : x->theirs;
         rows->states[rows->n_states++] = (struct lfs_fragment_state){
             .match = x,
-            .path = any->files[0]->path ? any->files[0]->path : "",
+            .path = lfs_match_name(any),
             .id = x->ours ? x->ours->id : any->id,
             .physical_rows = any->physical_rows,
             .ours.fragment = x->ours,

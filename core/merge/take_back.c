@@ -19,15 +19,13 @@ struct take_back {
     struct lfs_error *err;
 };
 
-static const char *name_of(const LanceFragment *f) { return f->n_files && f->files[0]->path ? f->files[0]->path : ""; }
-
 static LanceManifest *manifest(struct take_back *t) { return t->out->version.manifest.message; }
 
 /* A fragment that the update made goes, if nothing has happened to it since. */
 static void remove_made(struct take_back *t, const LanceFragment *made) {
     LanceManifest *m = manifest(t);
     for (size_t i = 0; i < m->n_fragments; i++) {
-        if (strcmp(name_of(m->fragments[i]), name_of(made)))
+        if (strcmp(lfs_match_name(m->fragments[i]), lfs_match_name(made)))
             continue;
         if (m->fragments[i]->deletion_file || !lfs_match_same_files(m->fragments[i], made))
             break;
@@ -54,7 +52,7 @@ static errint_t bring_back(struct take_back *t, const struct lfs_step *step, con
 static errint_t revive(struct take_back *t, const struct lfs_step *step, const LanceFragment *before,
                        const LanceFragment *after) {
     const struct lfs_merge_reader *r = t->input->reader;
-    LanceFragment *now = (LanceFragment *)lfs_match_find(manifest(t), name_of(before));
+    LanceFragment *now = (LanceFragment *)lfs_match_find(manifest(t), lfs_match_name(before));
     if (!after)
         return now ? 0 : bring_back(t, step, before);
     if (!now) { /* removed by something later */
@@ -80,10 +78,10 @@ static errint_t revive(struct take_back *t, const struct lfs_step *step, const L
 static errint_t take_back_step(struct take_back *t, const struct lfs_step *step) {
     const LanceManifest *before = step->before->manifest.message, *after = step->after->manifest.message;
     for (size_t i = 0; i < after->n_fragments; i++)
-        if (!lfs_match_find(before, name_of(after->fragments[i])))
+        if (!lfs_match_find(before, lfs_match_name(after->fragments[i])))
             remove_made(t, after->fragments[i]);
     for (size_t i = 0; i < before->n_fragments && t->possible; i++) {
-        const LanceFragment *twin = lfs_match_find(after, name_of(before->fragments[i]));
+        const LanceFragment *twin = lfs_match_find(after, lfs_match_name(before->fragments[i]));
         if (!twin || !lfs_match_same_deletions(before->fragments[i], twin))
             LFS_TRY(revive(t, step, before->fragments[i], twin));
     }

@@ -17,8 +17,6 @@ struct uncompact {
     struct lfs_map counts; /* path of a fragment that goes -> rows of it that come from roots */
 };
 
-static const char *name_of(const LanceFragment *f) { return f->n_files && f->files[0]->path ? f->files[0]->path : ""; }
-
 static errint_t count_rows(void *context, const char *path, const roaring_bitmap_t *rows, struct lfs_error *err) {
     struct uncompact *u = context;
     uint64_t *n = lfs_map_get(&u->counts, path);
@@ -33,11 +31,11 @@ static errint_t count_rows(void *context, const char *path, const roaring_bitmap
 
 /* Where the root's rows stand now. */
 static errint_t follow(struct uncompact *u, const LanceFragment *root, bool *done, struct lfs_error *err) {
-    *done = lfs_moves_has(u->moves, name_of(root)) && lfs_moves_kept_files(u->moves, name_of(root), root);
+    *done = lfs_moves_has(u->moves, lfs_match_name(root)) && lfs_moves_kept_files(u->moves, lfs_match_name(root), root);
     AUTO_BITMAP *all = roaring_bitmap_from_range(0, root->physical_rows, 1);
     if (!all)
         return lfs_fail_nomem(err);
-    return *done ? lfs_moves_up(u->moves, name_of(root), all, count_rows, u, err) : 0;
+    return *done ? lfs_moves_up(u->moves, lfs_match_name(root), all, count_rows, u, err) : 0;
 }
 
 /* The fragments that hold rows of roots, and nothing else. */
@@ -45,7 +43,7 @@ static bool remove_made(struct uncompact *u) {
     LanceManifest *m = u->out->version.manifest.message;
     size_t kept = 0;
     for (size_t i = 0; i < m->n_fragments; i++) {
-        const uint64_t *n = lfs_map_get(&u->counts, name_of(m->fragments[i]));
+        const uint64_t *n = lfs_map_get(&u->counts, lfs_match_name(m->fragments[i]));
         if (n && *n != m->fragments[i]->physical_rows)
             return false;
         if (!n)
@@ -61,7 +59,7 @@ static errint_t add_root(struct uncompact *u, const LanceFragment *root, struct 
     LanceFragment *f = lfs_memdup(u->arena, root, sizeof *f);
     if (!f)
         return lfs_fail_nomem(err);
-    LFS_TRY(lfs_moves_effective(u->moves, name_of(root), root->physical_rows, &deleted, err));
+    LFS_TRY(lfs_moves_effective(u->moves, lfs_match_name(root), root->physical_rows, &deleted, err));
     u->out->vectors[u->out->n_vectors++] =
         (struct lfs_virtual_vector){.fragment = f, .version = u->version, .record = root};
     m->fragments[m->n_fragments++] = f;

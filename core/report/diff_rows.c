@@ -159,7 +159,7 @@ static void put_new_fragment(struct lfs_diff *d, const struct lfs_match *x) {
     char unit[40];
     LFS_AUTO_BUF where = {0};
     const LanceFragment *f = x->ours ? x->ours : x->theirs;
-    const char *path = f->n_files && f->files[0]->path ? f->files[0]->path : "";
+    const char *path = lfs_match_name(f);
     snprintf(unit, sizeof unit, "fragment %" PRIu64, f->id);
     lfs_buf_puts(&where, path);
     bool same = x->ours && x->theirs && lfs_match_same_deletions(x->ours, x->theirs);

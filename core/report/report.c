@@ -92,7 +92,7 @@ static bool is_later(struct timespec a, struct timespec b) {
 static errint_t stamp_directory(struct lfs_dataset *ds, struct lfs_arena *arena, const char *dir, const char *name,
                                 struct lfs_report_stamp *out) {
     struct stat st = {0};
-    char *path = lfs_sprintf(arena, "%s%s%s", dir, *dir ? "/" : "", name);
+    char *path = lfs_join(arena, dir, name);
     if (!path)
         return -ENOMEM;
     LFS_AUTO_FD fd = lfs_dataset_open_beneath(ds, path, O_PATH | O_DIRECTORY);

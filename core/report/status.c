@@ -147,7 +147,7 @@ errint_t lfs_report_status(struct lfs_report *report, struct lfs_error *err) {
     lfs_line_end(out);
     put_text(out, "uuid", b->uuid);
     put_text(out, "storage",
-             lfs_sprintf(report->arena, "%s%s%s", lfs_dataset_path(report->dataset), *b->dir ? "/" : "", b->dir));
+             lfs_join(report->arena, lfs_dataset_path(report->dataset), b->dir));
     LFS_TRY(put_parent(report, err));
     LFS_TRY(put_last_merge(report, err));
     put_number(out, "rows", totals.rows);

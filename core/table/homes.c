@@ -11,10 +11,6 @@
 
 #define LINES_DIR "_lancefs/lines/"
 
-char *lfs_join(struct lfs_arena *arena, const char *a, const char *b) {
-    return lfs_sprintf(arena, "%s%s%s", a, *a && *b ? "/" : "", b);
-}
-
 static bool grow(struct lfs_arena *arena, void **list, size_t count, size_t size) {
     if (count & (count - 1) || (count && count < 16)) /* full at 0, 16, 32, 64, ... */
         return true;

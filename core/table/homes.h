@@ -43,7 +43,4 @@ struct lfs_entry {
 errint_t lfs_list_dir(struct lfs_dataset *ds, const char *directory, struct lfs_arena *arena, struct lfs_entry **out,
                       size_t *n_out, struct lfs_error *err);
 
-/* "a/b", or the other where one is "". NULL when memory is short. */
-char *lfs_join(struct lfs_arena *arena, const char *a, const char *b);
-
 #endif

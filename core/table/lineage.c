@@ -76,6 +76,10 @@ const char *lfs_version_picked(const struct lfs_version *version) { return metad
 
 const char *lfs_version_partial(const struct lfs_version *version) { return metadata_of(version, LFS_KEY_PARTIAL); }
 
+bool lfs_version_has_picks(const struct lfs_version *version) {
+    return *lfs_version_picked(version) || *lfs_version_partial(version);
+}
+
 errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_version *version, struct lfs_vector *out,
                           struct lfs_error *err) {
     const LanceManifest *m = version->manifest.message;

@@ -58,6 +58,8 @@ errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_vers
 /* What a version carries under LFS_KEY_PICKED and under LFS_KEY_PARTIAL; "" where there is nothing. */
 const char *lfs_version_picked(const struct lfs_version *version);
 const char *lfs_version_partial(const struct lfs_version *version);
+/* Either: rows of it came without all that their branch held. */
+bool lfs_version_has_picks(const struct lfs_version *version);
 
 /* The same for a version that is known by its number and the text of its lancefs.vector (NULL: none). */
 errint_t lfs_number_vector(const struct lfs_branch *branch, uint64_t number, const char *carried, struct lfs_vector *out,

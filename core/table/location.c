@@ -10,7 +10,7 @@
 #include "table/dataset_impl.h"
 #include "util/cleanup.h"
 
-static const char *const sub_directory[] = {
+const char *const lfs_kind_directory[LFS_FILE_KINDS] = {
     [LFS_FILE_DATA] = "data", [LFS_FILE_DELETION] = "_deletions", [LFS_FILE_INDEX] = "_indices"};
 
 /* A name below a directory: no empty part, no "." or "..", not absolute. */
@@ -98,12 +98,8 @@ static bool is_inside_part(const char *rest) {
     return !*rest || strncmp(rest, "tree/", 5) == 0 || strncmp(rest, "_lancefs/lines/", 15) == 0;
 }
 
-static char *join(struct lfs_arena *arena, const char *a, const char *b) {
-    return lfs_sprintf(arena, "%s%s%s", a, *a && *b ? "/" : "", b);
-}
-
 static bool file_exists(struct lfs_dataset *ds, struct lfs_arena *arena, const char *directory, const char *name) {
-    char *path = join(arena, directory, name);
+    char *path = lfs_join(arena, directory, name);
     int fd = path ? lfs_open_beneath(ds->root_fd, path, O_PATH, 0) : -ENOMEM;
     if (fd >= 0)
         close(fd);
@@ -121,7 +117,7 @@ struct query {
 
 static errint_t found(const struct query *q, bool inside, const char *base) {
     q->out->inside = inside;
-    q->out->directory = join(q->arena, base, q->sub);
+    q->out->directory = lfs_join(q->arena, base, q->sub);
     q->out->name = lfs_strdup(q->arena, q->name);
     return q->out->directory && q->out->name ? 0 : lfs_fail_nomem(q->err);
 }
@@ -144,7 +140,7 @@ static const char *perhaps_inside(const struct query *q, const char *path) {
         bool named = (length == strlen(q->ds->name) && strncmp(part, q->ds->name, length) == 0) ||
                      (length == strlen(q->ds->real_name) && strncmp(part, q->ds->real_name, length) == 0);
         if (named && is_inside_part(rest)) {
-            char *directory = join(q->arena, rest, q->sub);
+            char *directory = lfs_join(q->arena, rest, q->sub);
             if (directory && file_exists(q->ds, q->arena, directory, q->name))
                 return rest;
         }
@@ -157,7 +153,7 @@ static const char *mapped(const struct query *q, const char *path) {
     for (size_t i = 0; q->ds->map_old && q->ds->map_old[i]; i++) {
         const char *rest = below(path, q->ds->map_old[i]);
         if (rest)
-            return join(q->arena, q->ds->map_new[i], rest);
+            return lfs_join(q->arena, q->ds->map_new[i], rest);
     }
     return path;
 }
@@ -183,7 +179,7 @@ static errint_t locate_by_base(const struct query *q, const LanceBasePath *base)
 errint_t lfs_locate(const struct lfs_version *version, enum lfs_file_kind kind, int64_t base_id, const char *name,
                     struct lfs_arena *arena, struct lfs_location *out, struct lfs_error *err) {
     struct lfs_error own;
-    struct query q = {version, version->dataset, sub_directory[kind], name, arena, out, err ? err : &own};
+    struct query q = {version, version->dataset, lfs_kind_directory[kind], name, arena, out, err ? err : &own};
     if (!is_plain_name(name))
         return lfs_fail(err, LFS_E_CORRUPT, "version %llu of %s names the file %s, which leads out of its directory",
                         (unsigned long long)version->number, *version->dir ? version->dir : "main", name);

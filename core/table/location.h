@@ -13,6 +13,10 @@
 #include "table/dataset.h"
 
 enum lfs_file_kind { LFS_FILE_DATA, LFS_FILE_DELETION, LFS_FILE_INDEX };
+enum { LFS_FILE_KINDS = 3 };
+
+/* Where files of a kind lie in a data set that is their home: "data", "_deletions", "_indices". */
+extern const char *const lfs_kind_directory[LFS_FILE_KINDS];
 
 /* A directory that holds files of one kind: either inside the data set (relative to its root) or outside (absolute). */
 struct lfs_location {

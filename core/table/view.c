@@ -92,7 +92,7 @@ static bool is_unchanged(const struct lfs_view_dir *d, const struct stat *now) {
 
 static errint_t stat_versions(struct lfs_views *views, const char *dir, struct stat *st, struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
-    char *path = arena ? lfs_view_join(arena, dir, "_versions") : NULL;
+    char *path = arena ? lfs_join(arena, dir, "_versions") : NULL;
     if (!path)
         return lfs_fail_nomem(err);
     LFS_AUTO_FD fd = lfs_dataset_open_beneath(views->ds, path, O_PATH | O_DIRECTORY);

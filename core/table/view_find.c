@@ -8,9 +8,6 @@
 #include "table/view_impl.h"
 #include "util/cleanup.h"
 
-static const char *const own_directory[LFS_FILE_KINDS] = {
-    [LFS_FILE_DATA] = "data", [LFS_FILE_DELETION] = "_deletions", [LFS_FILE_INDEX] = "_indices"};
-
 struct search {
     struct lfs_views *views;
     const char *dir;
@@ -54,7 +51,7 @@ static errint_t look_in_own(struct search *s, struct lfs_error *why) {
     if (lfs_is_layout_name(first))
         return -ENOENT; /* of a branch that is named like "f/data" and stored in the middle of f's own files */
     struct lfs_location location = {.inside = true, .name = lfs_strdup(s->arena, s->path)};
-    location.directory = lfs_view_join(s->arena, s->dir, own_directory[s->kind]);
+    location.directory = lfs_join(s->arena, s->dir, lfs_kind_directory[s->kind]);
     return location.directory && location.name ? look_at(s, &location, why) : lfs_fail_nomem(why);
 }
 
@@ -215,6 +212,6 @@ errint_t lfs_views_find(struct lfs_views *views, const char *dir, enum lfs_file_
     errint_t result = everywhere(&s, view);
     lfs_views_put(views, view);
     return result < 0 ? lfs_fail(err, LFS_E_NOT_FOUND, "no version of %s has %s/%s", *dir ? dir : "main",
-                                 own_directory[kind], path)
+                                 lfs_kind_directory[kind], path)
                       : 0;
 }

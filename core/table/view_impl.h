@@ -8,8 +8,6 @@
 #include "table/view.h"
 #include "util/map.h"
 
-enum { LFS_FILE_KINDS = 3 };
-
 /* A name that one version shows, and what stands behind it. */
 struct lfs_view_name {
     const char *shown; /* below data/, _deletions/; the uuid for an index */
@@ -87,7 +85,5 @@ bool lfs_view_path_ok(const char *path);
 
 /* "8-4-4-4-12" hex digits; NULL for what is no uuid, or when memory is short. */
 char *lfs_view_uuid_text(struct lfs_arena *arena, const Lance__Table__UUID *uuid);
-
-char *lfs_view_join(struct lfs_arena *arena, const char *a, const char *b);
 
 #endif

@@ -102,7 +102,7 @@ static errint_t add_directory(struct listing *l, const char *component) {
     if (lfs_map_get(&l->names, component))
         return 0;
     struct lfs_view_entry entry;
-    char *path = lfs_view_join(l->arena, l->sub, component);
+    char *path = lfs_join(l->arena, l->sub, component);
     if (!path)
         return -ENOMEM;
     if (lfs_views_find(l->views, l->dir, l->kind, path, l->arena, &entry, NULL) < 0)
@@ -233,9 +233,8 @@ static errint_t add_disk_directory(struct listing *l, const struct lfs_location 
 }
 
 static errint_t list_top(struct listing *l, const struct lfs_view *view) {
-    static const char *const own[LFS_FILE_KINDS] = {"data", "_deletions", "_indices"};
     struct lfs_location location = {.inside = true, .name = ""};
-    location.directory = lfs_view_join(l->arena, l->dir, own[l->kind]);
+    location.directory = lfs_join(l->arena, l->dir, lfs_kind_directory[l->kind]);
     if (!location.directory || (view && add_names(l, view) < 0))
         return -ENOMEM;
     if (l->names_only)

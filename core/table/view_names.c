@@ -23,10 +23,6 @@ bool lfs_view_path_ok(const char *path) {
     }
 }
 
-char *lfs_view_join(struct lfs_arena *arena, const char *a, const char *b) {
-    return lfs_sprintf(arena, "%s%s%s", a, *a && *b ? "/" : "", b);
-}
-
 /* --- every file that a version names --- */
 
 struct named_file {

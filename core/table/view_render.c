@@ -284,11 +284,8 @@ static errint_t render_transaction(const struct job *job, const struct lfs_buf *
     lfs_views_get(job->views, job->dir, true, &view, NULL); /* for aliases: base ids keep their meaning on a branch */
     LanceTransaction *flat = lfs_flatten_transaction(in, view ? &view->aliases : NULL, job->arena);
     job->info->stored = flat == in;
-    if (flat && flat != in) {
-        uint8_t *bytes = lfs_buf_extend(out, protobuf_c_message_get_packed_size(&flat->base));
-        if (bytes)
-            protobuf_c_message_pack(&flat->base, bytes);
-    }
+    if (flat && flat != in)
+        lfs_wire_pack(&flat->base, out);
     lfs_views_put(job->views, view);
     return flat ? lfs_buf_check(out, err) : lfs_fail_nomem(err);
 }

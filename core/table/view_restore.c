@@ -10,9 +10,6 @@
 #include "table/view_impl.h"
 #include "util/cleanup.h"
 
-static const char *const own_directory[LFS_FILE_KINDS] = {
-    [LFS_FILE_DATA] = "data", [LFS_FILE_DELETION] = "_deletions", [LFS_FILE_INDEX] = "_indices"};
-
 struct restore {
     struct lfs_records records;
     struct lfs_views *views;
@@ -38,7 +35,7 @@ static void free_views(struct restore *r) {
 static bool lies_in_own(struct restore *r, enum lfs_file_kind kind, const char *name) {
     struct lfs_location location = {.inside = true, .name = name};
     struct stat st;
-    location.directory = lfs_view_join(r->records.arena, r->dir, own_directory[kind]);
+    location.directory = lfs_join(r->records.arena, r->dir, lfs_kind_directory[kind]);
     return location.directory && lfs_location_stat(r->views->ds, &location, &st, NULL) == 0;
 }
 
@@ -111,8 +108,12 @@ static errint_t find(struct restore *r, enum lfs_file_kind kind, const char *sho
     const struct lfs_view *view = r->tip;
     const struct lfs_view_name *name = view ? lfs_map_get(&view->by_shown[kind], shown) : NULL;
     *out = (struct found){shown, LFS_NO_BASE};
-    if (!name && (lies_in_own(r, kind, shown) || !(name = find_older(r, kind, shown, &view))))
-        return kind == LFS_FILE_INDEX || lies_in_own(r, kind, shown) ? 0 : fail(r, own_directory[kind], shown);
+    if (!name && lies_in_own(r, kind, shown))
+        return 0;
+    if (!name)
+        name = find_older(r, kind, shown, &view);
+    if (!name) /* an index need not have files */
+        return kind == LFS_FILE_INDEX ? 0 : fail(r, lfs_kind_directory[kind], shown);
     out->name = name->name;
     if (name->base_id >= 0)
         out->base_id = base_among_new(r, view, name->base_id);

@@ -114,6 +114,10 @@ char *lfs_sprintf(struct lfs_arena *arena, const char *format, ...) {
     return text;
 }
 
+char *lfs_join(struct lfs_arena *arena, const char *a, const char *b) {
+    return lfs_sprintf(arena, "%s%s%s", a, *a && *b ? "/" : "", b);
+}
+
 size_t lfs_arena_size(const struct lfs_arena *arena) { return arena->total; }
 
 ProtobufCAllocator *lfs_arena_protobuf(struct lfs_arena *arena) { return &arena->protobuf; }

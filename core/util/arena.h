@@ -20,6 +20,7 @@ char *lfs_strdup(struct lfs_arena *arena, const char *text);
 char *lfs_strndup(struct lfs_arena *arena, const char *text, size_t length);
 void *lfs_memdup(struct lfs_arena *arena, const void *bytes, size_t length);
 char *lfs_sprintf(struct lfs_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *lfs_join(struct lfs_arena *arena, const char *a, const char *b); /* "a/b", or the other where one is "" */
 
 /* Bytes handed out so far: what a cache charges for an object that owns this arena. */
 size_t lfs_arena_size(const struct lfs_arena *arena);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "store/file.h"
+#include "table/location.h"
 #include "table/reach.h"
 #include "util/cleanup.h"
 
@@ -83,11 +84,10 @@ static errint_t count_part(struct count *c, const char *home, const char *part) 
 
 /* bytes[i]: of home i. */
 static errint_t count_bytes(struct count *c, uint64_t *bytes) {
-    static const char *const parts[] = {"data", "_deletions", "_indices"};
     lfs_map_init(&c->files, c->arena);
     for (size_t i = 0; i < c->reach->homes.count; i++)
-        for (size_t k = 0; k < 3; k++)
-            LFS_TRY(count_part(c, c->reach->homes.list[i].dir, parts[k]));
+        for (size_t k = 0; k < LFS_FILE_KINDS; k++)
+            LFS_TRY(count_part(c, c->reach->homes.list[i].dir, lfs_kind_directory[k]));
     for (size_t i = 0; i < c->files.count; i++) {
         const struct seen *seen = c->files.entries[i].value;
         if (seen->holder >= LFS_HELD_BY_HOME)

@@ -95,7 +95,7 @@ static errint_t note_moved(const struct check *c, uint32_t base_id, const struct
     bool same = fd >= 0 && fstat(fd, &here) == 0 && stat(path, &there) == 0 && here.st_dev == there.st_dev &&
                 here.st_ino == there.st_ino;
     char *own = lfs_strdup(f->arena, same ? key : b->path);
-    char *next = lfs_sprintf(f->arena, "%s%s%s", lfs_dataset_path(f->ds), *dir ? "/" : "", dir);
+    char *next = lfs_join(f->arena, lfs_dataset_path(f->ds), dir);
     struct lfs_checked *none = LFS_NEW(f->arena, struct lfs_checked);
     if (!own || !next || !none || !(same ? lfs_map_put(&f->files, own, none) : lfs_map_put(&f->moved, own, next)))
         return lfs_fail_nomem(f->err);

@@ -194,7 +194,7 @@ static errint_t cut_coverage(struct lfs_job *job, uint64_t fragment, struct lfs_
 static errint_t note_returned(struct lfs_job *job, const struct lfs_version *tip, struct lfs_error *err) {
     for (size_t i = 0; i < job->plan.n_fragments; i++) {
         const struct lfs_plan_fragment *f = &job->plan.fragments[i];
-        const char *path = f->record->n_files && f->record->files[0]->path ? f->record->files[0]->path : "";
+        const char *path = lfs_match_name(f->record);
         const LanceFragment *real = lfs_match_find(tip->manifest.message, path);
         if (!real || !real->deletion_file ||
             (f->deletion == LFS_DELETION_KEPT && lfs_match_same_deletions(f->record, real)))

@@ -17,8 +17,6 @@
 #include "util/map.h"
 #include "verbs/job.h"
 
-static const char *name_of(const LanceFragment *f) { return f->n_files && f->files[0]->path ? f->files[0]->path : ""; }
-
 /* --- the sides --- */
 
 struct side {
@@ -63,7 +61,7 @@ static errint_t index_tip(struct search *s, struct side *side) {
 static errint_t find(struct search *s, struct side *side, const LanceFragment *base, const LanceFragment **out) {
     const LanceManifest *m = side->tip->manifest.message;
     *out = NULL;
-    if (side->cursor < m->n_fragments && strcmp(name_of(m->fragments[side->cursor]), name_of(base)) == 0) {
+    if (side->cursor < m->n_fragments && strcmp(lfs_match_name(m->fragments[side->cursor]), lfs_match_name(base)) == 0) {
         *out = m->fragments[side->cursor++];
         return 0;
     }
@@ -88,10 +86,10 @@ static errint_t only_moved(struct search *s, struct side *side, const LanceFragm
     if (!side->has_moves)
         LFS_TRY(lfs_moves_read(s->input, side->which, s->job->arena, &side->moves, s->err));
     side->has_moves = true;
-    if (!lfs_moves_has(&side->moves, name_of(base)) || !lfs_moves_kept_files(&side->moves, name_of(base), base))
+    if (!lfs_moves_has(&side->moves, lfs_match_name(base)) || !lfs_moves_kept_files(&side->moves, lfs_match_name(base), base))
         return 0;
     LFS_TRY(r->deletions(r->context, s->input->base, base, &then, s->err));
-    errint_t result = lfs_moves_effective(&side->moves, name_of(base), base->physical_rows, &now, s->err);
+    errint_t result = lfs_moves_effective(&side->moves, lfs_match_name(base), base->physical_rows, &now, s->err);
     if (result == -ECANCELED) /* it cannot be followed */
         return 0;
     LFS_TRY(result);
@@ -130,21 +128,11 @@ static const Lance__Table__Rewrite *rewrite_of(const struct lfs_version *version
     return t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_REWRITE ? t->rewrite : NULL;
 }
 
-/* A compaction tells what it took, even where the version before it was cleaned away. */
-static bool took(const struct lfs_step *step, const char *path) {
-    const Lance__Table__Rewrite *rewrite = rewrite_of(step->after);
-    for (size_t g = 0; rewrite && g < rewrite->n_groups; g++)
-        for (size_t i = 0; i < rewrite->groups[g]->n_old_fragments; i++)
-            if (strcmp(name_of(rewrite->groups[g]->old_fragments[i]), path) == 0)
-                return true;
-    return false;
-}
-
 /* How the side came to lack it: by a commit of its own, given up perhaps for what it was made of, or it never had it. */
 static enum absence absence_of(const struct lfs_history *history, const struct side *side, const char *path) {
     for (size_t i = history->count; i-- > 0;) {
         const struct lfs_step *step = &history->steps[i];
-        if (!step->brought && took(step, path))
+        if (!step->brought && lfs_match_compacted(step->after, path))
             return ABSENCE_OWN;
         if (!step->brought && holds(step->before, path))
             return is_ours(step) && !holds(step->after, path) ? ABSENCE_GIVEN_UP : ABSENCE_OWN;
@@ -187,7 +175,7 @@ static errint_t add_name(struct search *s, struct origin *o, const char *path) {
 
 static bool makes(const Lance__Table__RewriteGroup *group, const char *path) {
     for (size_t i = 0; i < group->n_new_fragments; i++)
-        if (strcmp(name_of(group->new_fragments[i]), path) == 0)
+        if (strcmp(lfs_match_name(group->new_fragments[i]), path) == 0)
             return true;
     return false;
 }
@@ -196,7 +184,7 @@ static bool makes(const Lance__Table__RewriteGroup *group, const char *path) {
 static errint_t add_root(struct search *s, const struct lfs_version *older, const char *path) {
     const LanceFragment *root = lfs_match_find(older->manifest.message, path);
     for (size_t i = 0; i < s->roots.count; i++)
-        if (strcmp(name_of(s->roots.items[i]), path) == 0)
+        if (strcmp(lfs_match_name(s->roots.items[i]), path) == 0)
             return 0;
     s->impossible |= !root;
     return !root || lfs_list_add(&s->roots, s->job->arena, (void *)root) ? 0 : lfs_fail_nomem(s->err);
@@ -206,7 +194,7 @@ static errint_t add_root(struct search *s, const struct lfs_version *older, cons
 static errint_t take_group(struct search *s, struct origin *o, const struct lfs_version *older,
                            const Lance__Table__RewriteGroup *group) {
     for (size_t i = 0; i < group->n_old_fragments; i++) {
-        const char *path = name_of(group->old_fragments[i]);
+        const char *path = lfs_match_name(group->old_fragments[i]);
         bool is_there = had(o->history, o->side, path, o->absence);
         o->compacted |= is_there;
         LFS_TRY(is_there && s->whole ? add_root(s, older, path) : add_name(s, o, path));
@@ -342,14 +330,14 @@ static errint_t check_side(struct search *s, const LanceFragment *f, struct side
         return 0;
     struct origin o = {.side = lacking};
     LFS_TRY(r->history(r->context, lacking->which, &o.history, s->err));
-    o.absence = absence_of(o.history, lacking, name_of(f));
+    o.absence = absence_of(o.history, lacking, lfs_match_name(f));
     if (o.absence == ABSENCE_OWN)
         return 0;
     if (s->job->base_is_virtual)
         return o.absence == ABSENCE_GIVEN_UP
                    ? 0
                    : refuse(s, f, lacking, other, " holds rows that a compaction moved, which");
-    LFS_TRY(add_name(s, &o, name_of(f)));
+    LFS_TRY(add_name(s, &o, lfs_match_name(f)));
     LFS_TRY(find_origin(s, &o));
     if (o.compacted)
         return refuse(s, f, lacking, other, " holds rows that a compaction moved, which");
@@ -368,13 +356,13 @@ static errint_t check_brought(struct search *s) {
     const struct lfs_history *history;
     for (size_t i = 0; i < theirs->n_fragments && !s->job->plan.refusal; i++) {
         const LanceFragment *f = theirs->fragments[i], *there;
-        if (holds(s->input->base, name_of(f)))
+        if (holds(s->input->base, lfs_match_name(f)))
             continue;
         LFS_TRY(find(s, &s->sides[0], f, &there));
         if (there)
             continue;
         LFS_TRY(r->history(r->context, LFS_THEIRS, &history, s->err));
-        if (holds_maker(s, history, name_of(f)))
+        if (holds_maker(s, history, lfs_match_name(f)))
             LFS_TRY(lfs_report_refusal(&s->job->plan, s->err,
                                        "fragment %" PRIu64 " of %s holds rows that the target, %s, has had in another place, or gave "
                                        "up: not picked; merge the branch instead",
@@ -398,8 +386,7 @@ static errint_t check_all(struct search *s) {
 /* Where all that is planned is the plain merge of rows: nothing else compares with more than the base. */
 static bool can_be_cured(const struct search *s) {
     const struct lfs_merge_input *in = s->input;
-    bool picks = *lfs_version_picked(in->ours) || *lfs_version_picked(in->theirs) || *lfs_version_partial(in->ours) ||
-                 *lfs_version_partial(in->theirs);
+    bool picks = lfs_version_has_picks(in->ours) || lfs_version_has_picks(in->theirs);
     return s->job->spec->is_merge && !s->job->base_is_virtual && !in->base_is_older && !in->ours_is_base && !picks &&
            !in->policy.only && !lfs_manifest_has_stable_row_ids(in->ours->manifest.message);
 }
@@ -413,13 +400,13 @@ static errint_t collect(struct search *s, const LanceFragment *f, struct side *s
     if (there)
         return 0;
     LFS_TRY(r->history(r->context, side->which, &o.history, s->err));
-    o.absence = absence_of(o.history, side, name_of(f));
+    o.absence = absence_of(o.history, side, lfs_match_name(f));
     if (o.absence == ABSENCE_OWN)
         return 0;
     s->impossible |= side->which == LFS_THEIRS || !o.history->complete;
     if (s->impossible)
         return 0;
-    LFS_TRY(add_name(s, &o, name_of(f)));
+    LFS_TRY(add_name(s, &o, lfs_match_name(f)));
     LFS_TRY(find_origin(s, &o));
     s->impossible |= o.unknown;
     return !o.compacted || lfs_list_add(&s->left_out, s->job->arena, (void *)f) ? 0 : lfs_fail_nomem(s->err);
@@ -478,7 +465,7 @@ static errint_t uncompact(struct search *s, struct past *past, struct lfs_virtua
     const LanceManifest *m = v->version.manifest.message; /* those went, and no other one */
     *done = base->manifest.message->n_fragments + s->roots.count == m->n_fragments + s->left_out.count;
     for (size_t i = 0; i < s->left_out.count && *done; i++)
-        *done = !lfs_match_find(m, name_of(s->left_out.items[i]));
+        *done = !lfs_match_find(m, lfs_match_name(s->left_out.items[i]));
     return 0;
 }
 
@@ -498,7 +485,7 @@ static errint_t lengthen_history(struct search *s, const struct lfs_version *bas
     errint_t result = lfs_moves_read(&input, LFS_THEIRS, s->job->arena, &moves, s->err);
     *done = result == 0 && r->history[1].complete;
     for (size_t i = 0; i < s->roots.count && *done; i++)
-        *done = lfs_moves_has(&moves, name_of(s->roots.items[i]));
+        *done = lfs_moves_has(&moves, lfs_match_name(s->roots.items[i]));
     lfs_moves_free(&moves);
     return result;
 }

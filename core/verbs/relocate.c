@@ -59,9 +59,8 @@ static errint_t rewrite_transaction(struct lfs_fsck *f, const char *directory, c
             lfs_wire_unpack(&lance__table__transaction__descriptor, bytes.data, bytes.length, arena, path, &t, &why);
     if (result < 0 || !replace_in_transaction(f, t))
         return 0;
-    uint8_t *at = lfs_buf_extend(&next, protobuf_c_message_get_packed_size(&t->base));
+    lfs_wire_pack(&t->base, &next);
     LFS_TRY(lfs_buf_check(&next, f->err));
-    protobuf_c_message_pack(&t->base, at);
     ++*n;
     return lfs_write_replace(lfs_dataset_root_fd(f->ds), directory, name, &next, true, f->err);
 }
