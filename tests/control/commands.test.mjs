@@ -6,7 +6,7 @@ import path from "node:path";
 import { load, tip } from "../interop/manifest.mjs";
 import { ctl, ctlThrough } from "../harness/control.mjs";
 import { must, sh } from "../harness/proc.mjs";
-import { changed, rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, changed, rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkCommitted, checkTip, control, merges, mounted, stops } from "../harness/tip.mjs";
 import { difference, snapshot } from "../harness/workspace.mjs";
@@ -14,12 +14,8 @@ import { difference, snapshot } from "../harness/workspace.mjs";
 const ENGINE = "lance10";
 const overlap = (t, options) => mounted(t, "overlap_deletes", ENGINE, options);
 const siblings = (t, options) => mounted(t, "siblings", ENGINE, options);
-const MAIN = [...without(rows(0, 300), span(15, 24), span(250, 259)), ...rows(2000, 2, "m")];
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
+const MAIN = OVERLAP.main;
+const UNION = OVERLAP.union;
 
 // --- refs
 

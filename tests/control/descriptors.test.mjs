@@ -8,15 +8,11 @@ import { answerOf, ctlThrough } from "../harness/control.mjs";
 import { converse, must, run, sh } from "../harness/proc.mjs";
 import { checkTip, control, mounted } from "../harness/tip.mjs";
 import { probePath } from "../harness/workspace.mjs";
-import { rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, rows } from "../harness/rows.mjs";
 
 const ENGINE = "lance12";
 const overlap = (t) => mounted(t, "overlap_deletes", ENGINE);
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
+const UNION = OVERLAP.union;
 
 const ONCE = {
   "a subshell writes through an inherited descriptor": 'exec 7>"$1"; (echo feature >&7; true); echo >&7; exec 7>&-',

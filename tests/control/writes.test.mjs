@@ -8,16 +8,12 @@ import path from "node:path";
 import { tip } from "../interop/manifest.mjs";
 import { answerOf, ctl, errnoIn } from "../harness/control.mjs";
 import { must, run, sh } from "../harness/proc.mjs";
-import { rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, without } from "../harness/rows.mjs";
 import { checkTip, control, mounted } from "../harness/tip.mjs";
 import { difference, probe, probePath, snapshot } from "../harness/workspace.mjs";
 
 const ENGINE = "lance12"; // the words of a command do not depend on who wrote the data
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
+const UNION = OVERLAP.union;
 const overlap = (t) => mounted(t, "overlap_deletes", ENGINE);
 const clash = (t) => mounted(t, "delete_vs_update", ENGINE);
 // "$1" is the control file

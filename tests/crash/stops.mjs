@@ -9,17 +9,13 @@ import { ctl } from "../harness/control.mjs";
 import { halfMade } from "../harness/invariants.mjs";
 import { mount } from "../harness/mount.mjs";
 import { must, run } from "../harness/proc.mjs";
-import { rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, merges } from "../harness/tip.mjs";
 import { generate, stopperPath, workspace } from "../harness/workspace.mjs";
 
-export const MAIN = [...without(rows(0, 300), span(15, 24), span(250, 259)), ...rows(2000, 2, "m")];
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
+export const MAIN = OVERLAP.main;
+const UNION = OVERLAP.union;
 
 // After a kill: before or after, nothing between; then a new mount, the merge, and stock commits on top.
 export async function checkRecovery(w, g, mode, where) {

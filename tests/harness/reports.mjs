@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports read as people read them (cat, in a process of its own) and taken apart; what they must say comes from elsewhere.
 import assert from "node:assert/strict";
-import { must, run, sh } from "./proc.mjs";
+import path from "node:path";
+import { LIMIT_MS, must, run, sh } from "./proc.mjs";
 import { difference, snapshot } from "./workspace.mjs";
 
 export const report = (g, branch, name) => g.m.tree(branch, name);
 export const textOf = async (file) => (await must(run("cat", ["--", file], { encoding: "utf8" }))).stdout;
+
+// Looks until a look was answered with a text that had been kept: one that was made within a tick of the file system's clock
+// after a change is made anew. Gives what that look gave.
+export async function untilKept(g, look) {
+  const hits = async () => Number(/^lancefs_cache_hits_total\{cache="reports"\} (\d+)$/m.exec(await textOf(path.join(g.m.mnt, ".stats")))[1]);
+  const end = Date.now() + LIMIT_MS;
+  for (let before = await hits(), now; ; before = now) {
+    const seen = await look();
+    now = await hits(); // once a look: in a small cache its own texts would drive out what was kept
+    if (now > before) return seen;
+    assert.ok(Date.now() < end, "no look was answered with a kept text");
+  }
+}
 
 // What line.h says of escapes, undone.
 export function unescapeField(field) {

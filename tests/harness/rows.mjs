@@ -16,6 +16,20 @@ export const changed = (table, ids, values) => {
   return table.map((r) => (hit.has(r.id) ? { ...r, ...values } : r));
 };
 
+// Each row with the columns that fn(row) gives.
+export const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
+
+// overlap_deletes: what its generator did to main and to feature, and what both did together.
+export const OVERLAP = {
+  main: [...without(rows(0, 300), span(15, 24), span(250, 259)), ...rows(2000, 2, "m")],
+  feature: [...without(rows(0, 300), span(10, 19), span(150, 159)), ...rows(1000, 3, "f")],
+  union: [
+    ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
+    ...rows(1000, 3, "f"),
+    ...rows(2000, 2, "m"),
+  ],
+};
+
 const lines = (columns, table) => table.map((r) => JSON.stringify(columns.map((c) => r[c] ?? null)));
 
 // Are these exactly the rows of a stock reader's answer (reader.mjs: read)? Columns too, when there are rows.

@@ -7,6 +7,7 @@ import path from "node:path";
 import { load, tip } from "../interop/manifest.mjs";
 import { ctl } from "./control.mjs";
 import { mount } from "./mount.mjs";
+import { rows } from "./rows.mjs";
 import { stock } from "./stock.mjs";
 import { checkCommitted, control } from "./tip.mjs";
 import { difference, place, snapshot, workspace } from "./workspace.mjs";
@@ -27,6 +28,20 @@ export function withOps(g) {
   g.op = (branch, operation, args, by = g.engine) => stock[by].op(g.ds, branch, operation, args);
   g.fork = (...names) =>
     names.reduce((before, name) => before.then(() => g.op("main", "fork", { name, from: "main" })), Promise.resolve());
+  return g;
+}
+
+// A branch whose commits are of five kinds. main: two fragments of twenty rows, version 2. f: 3 appends 100..102, 4 deletes 5,
+// 5 updates 12, 6 appends 110, 7 adds column a.
+export async function branchOfFive(t, engine) {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 3, "f") });
+  await g.op("f", "delete", { where: "id = 5" });
+  await g.op("f", "update", { where: "id = 12", values: { v: "up" } });
+  await g.op("f", "add", { rows: rows(110, 1, "f") });
+  await g.op("f", "addColumn", { name: "a", sql: "n + 1" });
+  assert.equal(tip(g.storage("f")), 7);
   return g;
 }
 

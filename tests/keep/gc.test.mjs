@@ -7,18 +7,14 @@ import { test } from "node:test";
 import { answerOf, ctl } from "../harness/control.mjs";
 import { gc, gcFails, KINDS, paths } from "../harness/keep.mjs";
 import { mount } from "../harness/mount.mjs";
-import { rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkThenUnmount, control, merges, mounted, onEach } from "../harness/tip.mjs";
 import { difference, generate, snapshot, workspace } from "../harness/workspace.mjs";
 
-const MAIN = [...without(rows(0, 300), span(15, 24), span(250, 259)), ...rows(2000, 2, "m")];
-const FEATURE = [...without(rows(0, 300), span(10, 19), span(150, 159)), ...rows(1000, 3, "f")];
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
+const MAIN = OVERLAP.main;
+const FEATURE = OVERLAP.feature;
+const UNION = OVERLAP.union;
 const write = (file, bytes) => {
   fs.mkdirSync(path.dirname(file), { recursive: true });
   fs.writeFileSync(file, Buffer.alloc(bytes, 1));

@@ -7,18 +7,14 @@ import { load, tip } from "../interop/manifest.mjs";
 import { ctl } from "../harness/control.mjs";
 import { checkManifest } from "../harness/invariants.mjs";
 import { gc } from "../harness/keep.mjs";
-import { rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, rows, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkThenUnmount, checkTip, control, merges, mounted, onEach } from "../harness/tip.mjs";
 import { difference, snapshot } from "../harness/workspace.mjs";
 
-const MAIN = [...without(rows(0, 300), span(15, 24), span(250, 259)), ...rows(2000, 2, "m")];
-const FEATURE = [...without(rows(0, 300), span(10, 19), span(150, 159)), ...rows(1000, 3, "f")];
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
+const MAIN = OVERLAP.main;
+const FEATURE = OVERLAP.feature;
+const UNION = OVERLAP.union;
 
 const shape = (m) => ({
   fragments: m.fragments.map((f) => [f.id, f.rows, f.files.map((x) => [x.path, x.size]), f.deletion?.path, f.rowIds]),

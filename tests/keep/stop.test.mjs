@@ -7,17 +7,13 @@ import path from "node:path";
 import { ctl } from "../harness/control.mjs";
 import { mount } from "../harness/mount.mjs";
 import { must, run } from "../harness/proc.mjs";
-import { rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, merges, onEach } from "../harness/tip.mjs";
 import { generate, LANCEFS, stopperPath, workspace } from "../harness/workspace.mjs";
 
-const FEATURE = [...without(rows(0, 300), span(10, 19), span(150, 159)), ...rows(1000, 3, "f")];
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
+const FEATURE = OVERLAP.feature;
+const UNION = OVERLAP.union;
 const COMMANDS = { ".gc": ["older-than=0s", ".gc"], ".rehome": ["all", "tree/main/.rehome"] };
 
 // A merged data set with something to remove in main, on the branch and in line storage; kept to be set back.

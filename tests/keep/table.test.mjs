@@ -6,17 +6,13 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { gc } from "../harness/keep.mjs";
-import { changed, rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, changed, rows, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkThenUnmount, merges, mounted, onEach } from "../harness/tip.mjs";
 import { ENGINES } from "../harness/workspace.mjs";
 
-const FEATURE = [...without(rows(0, 300), span(10, 19), span(150, 159)), ...rows(1000, 3, "f")];
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
+const FEATURE = OVERLAP.feature;
+const UNION = OVERLAP.union;
 
 // The same directory by other strings. Stock Lance compares base paths with the string that it was opened by: where main
 // is cleaned under another one, it removes what only branches reach of main's, whatever lancefs does.

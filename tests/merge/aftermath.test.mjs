@@ -2,16 +2,12 @@
 // Stock Lance goes on with a merged target as if nothing had happened: append, delete (in grafted fragments too), update,
 // index, compact, clean up, in several orders and by either engine. After every step each row is there.
 import assert from "node:assert/strict";
-import { changed, rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, changed, rows, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkThenUnmount, checkTip, merges, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
 import { ENGINES } from "../harness/workspace.mjs";
 
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
+const UNION = OVERLAP.union;
 
 // What a step does with stock Lance and what it makes of the rows. A number keeps the appended ids apart.
 const STEPS = {
@@ -149,6 +145,6 @@ onEach("stock restores the target to before the merge: it can be made again, or 
   const g = await mounted(t, "overlap_deletes", engine);
   await merges(g, "main", "feature");
   await stock[engine].op(g.ds, "main", "restore", { version: 6 });
-  await checkTip(g, "main", [...without(rows(0, 300), span(15, 24), span(250, 259)), ...rows(2000, 2, "m")]);
+  await checkTip(g, "main", OVERLAP.main);
   await mergesOrRefuses(g, "main", "feature", UNION);
 });

@@ -4,7 +4,7 @@
 // nulls come only where a strategy says so.
 import assert from "node:assert/strict";
 import { load } from "../interop/manifest.mjs";
-import { changed, rows, span, without } from "../harness/rows.mjs";
+import { changed, plus, rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkThenUnmount, checkTip, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
 import { fieldsOf, merge, mergeFails, scratch, withOps } from "../harness/verbs.mjs";
@@ -16,7 +16,6 @@ const twenty = async (t, engine, ...branches) => {
   await g.fork(...branches);
   return g;
 };
-const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
 const noted = (a, ...words) =>
   assert.ok(
     a.notes.some((n) => words.every((w) => n.includes(w))),

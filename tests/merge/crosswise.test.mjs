@@ -3,13 +3,12 @@
 // once, whatever the order.
 import assert from "node:assert/strict";
 import { tip } from "../interop/manifest.mjs";
-import { changed, rows, without } from "../harness/rows.mjs";
+import { changed, plus, rows, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, mounted, onEach } from "../harness/tip.mjs";
 import { merge, mergeFails, pick, scratch, withOps } from "../harness/verbs.mjs";
 
 const TEN = rows(0, 10),
   TWENTY = rows(0, 20);
-const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
 const SAME = ["up-to-date", "empty-merge", "fast-forward", "merged"];
 
 onEach("C38 siblings: s and t merge each other by old tips, then each other again", async (t, engine) => {

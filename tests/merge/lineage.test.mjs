@@ -2,7 +2,7 @@
 // Lineage: branches of branches, merging again after more commits, merges among siblings, and what stock Lance cleans up.
 import assert from "node:assert/strict";
 import { load } from "../interop/manifest.mjs";
-import { changed, rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, changed, rows, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkThenUnmount, checkTip, merges, mergesOrRefuses, mounted, NOTHING_NEW, onEach } from "../harness/tip.mjs";
 
@@ -118,11 +118,7 @@ onEach("siblings: after a criss-cross the rows are right or the merge is refused
 });
 
 // overlap_deletes merged once, then one change after the other on the source
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
+const UNION = OVERLAP.union;
 
 onEach(
   "merging again takes over just what came since: appends, deletes in base and grafted fragments, updates",

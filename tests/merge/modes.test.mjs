@@ -4,16 +4,12 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { load } from "../interop/manifest.mjs";
-import { rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, rows, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkThenUnmount, checkTip, merges, mounted, onEach } from "../harness/tip.mjs";
 
-const UNION = [
-  ...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)),
-  ...rows(1000, 3, "f"),
-  ...rows(2000, 2, "m"),
-];
-const FEATURE = [...without(rows(0, 300), span(10, 19), span(150, 159)), ...rows(1000, 3, "f")];
+const UNION = OVERLAP.union;
+const FEATURE = OVERLAP.feature;
 const inode = (p) => fs.statSync(p).ino;
 
 // The data file that feature appended, as main's manifest has it after the merge.

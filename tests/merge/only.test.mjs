@@ -4,12 +4,11 @@
 import assert from "node:assert/strict";
 import { configure } from "../interop/configure.mjs";
 import { load, tip } from "../interop/manifest.mjs";
-import { changed, rows, without } from "../harness/rows.mjs";
+import { changed, plus, rows, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, onEach } from "../harness/tip.mjs";
 import { merge, mergeFails, pick, revert, scratch, undo } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
-const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
 const config = (g, branch = "main") => load(g.storage(branch)).config.k;
 const metadata = (g, branch = "main") => load(g.storage(branch)).metadata;
 

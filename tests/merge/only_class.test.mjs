@@ -3,12 +3,11 @@
 // unit tests of merge/only.c; here the results must be tables that both engines read and go on with.
 import assert from "node:assert/strict";
 import { load } from "../interop/manifest.mjs";
-import { rows, without } from "../harness/rows.mjs";
+import { plus, rows, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, onEach } from "../harness/tip.mjs";
 import { merge, mergeFails, scratch } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
-const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
 const indexes = (g, b) => load(g.storage(b)).indices.map((i) => i.name);
 
 onEach("only= one class after the other", async (t, engine) => {

@@ -4,12 +4,11 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { load, manifests, tip } from "../interop/manifest.mjs";
-import { changed, rows, without } from "../harness/rows.mjs";
+import { changed, plus, rows, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, mounted, onEach } from "../harness/tip.mjs";
 import { checkColumns, fieldsOf, merge, mergeFails, pick, pickFails, scratch, withOps } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
-const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
 
 // --- base=
 

@@ -2,25 +2,12 @@
 // Cherry-pick: one commit of any kind, a range as one version, the same one twice, and merges of the whole branch after.
 import assert from "node:assert/strict";
 import { tip } from "../interop/manifest.mjs";
-import { changed, rows, without } from "../harness/rows.mjs";
+import { changed, plus, rows, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
-import { merge, mergeFails, pick, pickFails, revert, scratch, withOps } from "../harness/verbs.mjs";
+import { branchOfFive, merge, mergeFails, pick, pickFails, revert, scratch, withOps } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
-const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
 
-// main: two fragments, version 2. f: 3 appends 100..102, 4 deletes 5, 5 updates 12, 6 appends 110, 7 adds column a.
-async function branchOfFive(t, engine) {
-  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
-  await g.fork("f");
-  await g.op("f", "add", { rows: rows(100, 3, "f") });
-  await g.op("f", "delete", { where: "id = 5" });
-  await g.op("f", "update", { where: "id = 12", values: { v: "up" } });
-  await g.op("f", "add", { rows: rows(110, 1, "f") });
-  await g.op("f", "addColumn", { name: "a", sql: "n + 1" });
-  assert.equal(tip(g.storage("f")), 7);
-  return g;
-}
 const A = (r) => ({ a: r.n + 1 });
 const WHOLE = plus(
   [...changed(without(TWENTY, 5), 12, { v: "up" }), ...rows(100, 3, "f"), ...rows(110, 1, "f")],

@@ -3,12 +3,11 @@
 // that they can be made again.
 import assert from "node:assert/strict";
 import { load, tip } from "../interop/manifest.mjs";
-import { changed, rows, span, without } from "../harness/rows.mjs";
+import { changed, plus, rows, span, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, onEach } from "../harness/tip.mjs";
 import { merge, mergeFails, pick, revert, revertFails, scratch, undo, undoFails } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
-const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
 const two = (t, engine) => scratch(t, engine, rows(0, 10), rows(10, 10)); // version 2
 
 // --- revert ---

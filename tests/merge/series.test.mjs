@@ -6,14 +6,13 @@ import path from "node:path";
 import { load, tip } from "../interop/manifest.mjs";
 import { ctl } from "../harness/control.mjs";
 import { checkManifest } from "../harness/invariants.mjs";
-import { changed, rows, span, without } from "../harness/rows.mjs";
+import { changed, plus, rows, span, without } from "../harness/rows.mjs";
 import { startStock } from "../harness/stock.mjs";
 import { checkStorage, checkThenUnmount, checkTip, control, mounted, onEach } from "../harness/tip.mjs";
-import { checkColumns, fails, fieldsOf, merge, mergeFails, pick, pickFails, scratch, undo, undoFails, withOps } from "../harness/verbs.mjs";
+import { branchOfFive, checkColumns, fails, fieldsOf, merge, mergeFails, pick, pickFails, scratch, undo, undoFails, withOps } from "../harness/verbs.mjs";
 import { difference, snapshot } from "../harness/workspace.mjs";
 
 const TWENTY = rows(0, 20);
-const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
 const A = (r) => ({ a: r.n + 1 });
 const said = (r) => `exit ${r.code}, ${r.errno ?? r.stderr.trim()}\n${r.answer.text}`;
 
@@ -49,17 +48,6 @@ async function checkVersions(g, branch, expected) {
 }
 const vectorOf = (g, branch = "main") => load(g.storage(branch)).metadata["lancefs.vector"];
 
-// main: two fragments, version 2. f: 3 appends 100..102, 4 deletes 5, 5 updates 12, 6 appends 110, 7 adds column a.
-async function branchOfFive(t, engine) {
-  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
-  await g.fork("f");
-  await g.op("f", "add", { rows: rows(100, 3, "f") });
-  await g.op("f", "delete", { where: "id = 5" });
-  await g.op("f", "update", { where: "id = 12", values: { v: "up" } });
-  await g.op("f", "add", { rows: rows(110, 1, "f") });
-  await g.op("f", "addColumn", { name: "a", sql: "n + 1" });
-  return g;
-}
 const WITHOUT_A = [...changed(without(TWENTY, 5), 12, { v: "up" }), ...rows(100, 3, "f"), ...rows(110, 1, "f")];
 const WHOLE = plus(WITHOUT_A, A);
 

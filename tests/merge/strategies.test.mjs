@@ -4,12 +4,11 @@
 import assert from "node:assert/strict";
 import { configure } from "../interop/configure.mjs";
 import { load, tip } from "../interop/manifest.mjs";
-import { changed, rows, without } from "../harness/rows.mjs";
+import { changed, plus, rows, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
 import { fieldsOf, merge, mergeFails, pick, scratch, withOps } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
-const plus = (table, fn) => table.map((r) => ({ ...r, ...fn(r) }));
 const maps = (g, branch = "main") => {
   const m = load(g.storage(branch)),
     own = (o) => Object.fromEntries(Object.entries(o).filter(([k]) => !k.startsWith("lancefs.")));

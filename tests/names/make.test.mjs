@@ -8,15 +8,15 @@ import { load, tip, versions } from "../interop/manifest.mjs";
 import { ctl } from "../harness/control.mjs";
 import { checkManifest } from "../harness/invariants.mjs";
 import { json, listed, refFile, refused, settled, works } from "../harness/names.mjs";
-import { changed, rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, changed, rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkTip, checkView, control, merges, mounted, onEach } from "../harness/tip.mjs";
 import { fails, scratch } from "../harness/verbs.mjs";
 import { ENGINES } from "../harness/workspace.mjs";
 
 // overlap_deletes
-const MAIN = [...without(rows(0, 300), span(15, 24), span(250, 259)), ...rows(2000, 2, "m")];
-const FEATURE = [...without(rows(0, 300), span(10, 19), span(150, 159)), ...rows(1000, 3, "f")];
+const MAIN = OVERLAP.main;
+const FEATURE = OVERLAP.feature;
 
 const branch = async (g, from, line) => {
   const r = await ctl(control(g, from, ".branch"), line);
@@ -176,7 +176,7 @@ onEach("stable row ids, old manifest names, a bitmap of deletions", async (t, en
 
 onEach("a branch of what was merged: grafted files are reached where they are", async (t, engine) => {
   const g = await mounted(t, "overlap_deletes", engine),
-    union = [...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)), ...rows(1000, 3, "f"), ...rows(2000, 2, "m")];
+    union = OVERLAP.union;
   await merges(g, "main", "feature");
   await works(g, "mkdir tree/after");
   await stock[engine].op(g.ds, "main", "drop", { name: "feature" });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import fs from "node:fs";
 import { json, listed, refFile, refused, settled, works } from "../harness/names.mjs";
 import { must, run } from "../harness/proc.mjs";
-import { rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, rows, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkTip, checkView, merges, mounted, onEach } from "../harness/tip.mjs";
 import { scratch } from "../harness/verbs.mjs";
@@ -62,7 +62,7 @@ onEach("EBUSY: a manifest that stock's own relation does not know of, but which 
 });
 
 onEach("what was merged stays: the files that others grafted, the base of the next merge", async (t, engine) => {
-  const union = [...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)), ...rows(1000, 3, "f"), ...rows(2000, 2, "m")];
+  const union = OVERLAP.union;
   const g = await mounted(t, "overlap_deletes", engine);
   await merges(g, "main", "feature");
   await works(g, "mkdir tree/other && rmdir tree/feature");

@@ -7,7 +7,7 @@ import path from "node:path";
 import { load, manifests, tip } from "../interop/manifest.mjs";
 import { checkManifest } from "../harness/invariants.mjs";
 import { json, listed, refFile, refused, settled, tagFile, works } from "../harness/names.mjs";
-import { changed, rows, span, without } from "../harness/rows.mjs";
+import { OVERLAP, changed, rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkTip, checkView, merges, mounted, onEach } from "../harness/tip.mjs";
 import { scratch } from "../harness/verbs.mjs";
@@ -86,7 +86,7 @@ onEach("mv: every branch, tag and file reads as before, by the new name; childre
 
 onEach("after merges: grafts, kept bases and what is merged next know the line, not the name", async (t, engine) => {
   const g = await mounted(t, "overlap_deletes", engine),
-    union = [...without(rows(0, 300), span(10, 24), span(150, 159), span(250, 259)), ...rows(1000, 3, "f"), ...rows(2000, 2, "m")];
+    union = OVERLAP.union;
   await merges(g, "main", "feature");
   await works(g, "mv tree/feature tree/a-much-longer-name");
   await merges(g, "main", "a-much-longer-name", "up-to-date");
@@ -157,7 +157,7 @@ test("what is refused changes nothing", async (t) => {
 
 test("what is open goes on; with entry_timeout the old name is gone at once", async (t) => {
   const g = await mounted(t, "overlap_deletes", "lance12", { options: ["entry_timeout=600", "attr_timeout=600"] });
-  const FEATURE = [...without(rows(0, 300), span(10, 19), span(150, 159)), ...rows(1000, 3, "f")];
+  const FEATURE = OVERLAP.feature;
   await checkView(g, "feature", FEATURE);
   assert.equal(
     await works(
@@ -169,5 +169,5 @@ test("what is open goes on; with entry_timeout the old name is gone at once", as
   await checkTip(g, "g", FEATURE);
   await works(g, "mkdir tree/feature && rmdir tree/g");
   assert.equal(await works(g, "ls tree; ls tree/g 2>/dev/null; echo $?"), "feature\nmain\n2\n");
-  await checkStorage(g, "feature", [...without(rows(0, 300), span(15, 24), span(250, 259)), ...rows(2000, 2, "m")]);
+  await checkStorage(g, "feature", OVERLAP.main);
 });

@@ -6,7 +6,7 @@ import path from "node:path";
 import { must, run, sh } from "../harness/proc.mjs";
 import { ctl } from "../harness/control.mjs";
 import { control, mounted, onEach } from "../harness/tip.mjs";
-import { textOf, unchanged } from "../harness/reports.mjs";
+import { textOf, unchanged, untilKept } from "../harness/reports.mjs";
 
 // What `promtool check metrics` asks for, as far as it goes here: lines of the format, HELP and TYPE once and before the
 // samples, samples of a metric together, unique label sets, counters named _total, histograms whole and ascending.
@@ -126,8 +126,7 @@ onEach("commands by verb and result, bytes, operations, handles and lookups", as
 
 onEach("caches: a second look hits, sizes have bounds", async (t, engine) => {
   const g = await mounted(t, "chain", engine, { options: ["cache_mb=1"] });
-  await textOf(g.m.tree("feature", ".schema"));
-  await sh("sleep 0.1"); // a look within one tick of the file system's clock is made anew
+  await untilKept(g, () => textOf(g.m.tree("feature", ".schema")));
   await textOf(g.m.tree("feature", ".schema"));
   const before = await stats(g);
   await textOf(g.m.tree("feature", ".schema"));
