@@ -8,7 +8,7 @@
 #define SOURCE_WINS .policy = {.indexes = LFS_STRATEGY_SOURCE}
 #define DEST_WINS .policy = {.indexes = LFS_STRATEGY_DEST}
 
-static const struct expect clash = {.outcome = LFS_OUTCOME_CONFLICT, .conflicts = "index index i"};
+#define CLASH {.outcome = LFS_OUTCOME_CONFLICT, .conflicts = "index index i"}
 
 static const struct example examples[] = {
     /* what of theirs is true here */
@@ -91,13 +91,13 @@ static const struct example examples[] = {
      .scene = {.base = BASE,
                .theirs = {"op index; index i s1 1 type btree over 0-1"},
                .ours = {"op index; index i d1 1 type bitmap over 0-1"}},
-     .expect = clash,
+     .expect = CLASH,
      .both = true},
     {.name = "one name, two columns: conflict",
      .scene = {.base = BASE,
                .theirs = {"op index; index i s1 1 type btree over 0-1"},
                .ours = {"op index; index i d1 2 type btree over 0-1"}},
-     .expect = clash,
+     .expect = CLASH,
      .both = true},
     {.name = "one name, two columns: source-wins",
      .scene = {.base = BASE,
@@ -126,7 +126,7 @@ static const struct example examples[] = {
      .scene = {.base = INDEXED,
                .theirs = {"op index; -index i"},
                .ours = {"op index; index i d1 1 type bitmap over 0-1"}},
-     .expect = clash,
+     .expect = CLASH,
      .both = true},
     {.name = "removed by theirs, changed by ours: source-wins",
      .scene = {.base = INDEXED,
