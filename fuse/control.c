@@ -13,6 +13,7 @@
 #include "fuse/closing.h"
 #include "fuse/handles.h"
 #include "fuse/lines.h"
+#include "fuse/reply.h"
 #include "fuse/stats.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -379,16 +380,16 @@ void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t of
         lfs_answers_show(m->control->answers, h->node->text, branch_of(h->node), &talk->text);
         talk->text_made = true;
     }
-    if (talk->text.failed) {
-        fuse_reply_err(req, ENOMEM);
-    } else {
+    const char *bytes = NULL;
+    if (!talk->text.failed) {
         size_t length = talk->text.length, start = (size_t)(off - talk->text_at);
         start = start < length ? start : length;
         size = size < length - start ? size : length - start;
-        lfs_stats_read(m->stats, LFS_READ_ANSWER, size);
-        fuse_reply_buf(req, (const char *)talk->text.data + start, size);
+        bytes = size ? lfs_reply_copy(talk->text.data + start, size) : "";
     }
     pthread_mutex_unlock(&talk->lock);
+    lfs_stats_read(m->stats, LFS_READ_ANSWER, bytes ? size : 0);
+    lfs_reply_bytes(req, bytes, size);
 }
 
 /* --- life --- */

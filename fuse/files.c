@@ -1,43 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open files: data, deletion and index files, manifests and transactions; what is staged and control files hand on. */
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuse/handles.h"
 #include "fuse/mount.h"
+#include "fuse/reply.h"
 #include "fuse/reports.h"
 #include "fuse/staged.h"
 #include "fuse/stats.h"
 #include "fuse/texts.h"
 #include "util/cleanup.h"
 #include "util/log.h"
-
-/* --- a buffer for each thread, for its life --- */
-
-static pthread_key_t buffer_key;
-static pthread_once_t buffer_once = PTHREAD_ONCE_INIT;
-
-struct thread_buffer {
-    size_t size;
-    char bytes[];
-};
-
-static void make_key(void) { pthread_key_create(&buffer_key, free); }
-
-static char *thread_buffer(size_t size) {
-    pthread_once(&buffer_once, make_key);
-    struct thread_buffer *buffer = pthread_getspecific(buffer_key);
-    if (buffer && buffer->size >= size)
-        return buffer->bytes;
-    struct thread_buffer *grown = realloc(buffer, sizeof *grown + size);
-    if (!grown)
-        return NULL; /* the old one is still the thread's */
-    grown->size = size;
-    pthread_setspecific(buffer_key, grown);
-    return grown->bytes;
-}
 
 /* --- opening --- */
 
@@ -166,10 +141,10 @@ void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
                start = off < 0 || (size_t)off > all ? all : (size_t)off;
         size = size < all - start ? size : all - start;
         lfs_stats_read(m->stats, h->rendered ? LFS_READ_RENDERED : LFS_READ_TEXT, size);
-        fuse_reply_buf(req, (const char *)bytes + start, size);
+        lfs_reply_bytes(req, size ? lfs_reply_copy(bytes + start, size) : "", size);
         return;
     }
-    char *buffer = thread_buffer(size);
+    char *buffer = lfs_reply_buffer(size);
     if (!buffer) {
         fuse_reply_err(req, ENOMEM);
         return;
