@@ -7,7 +7,7 @@
 #include "util/cleanup.h"
 #include "util/limits.h"
 
-enum { FIELD_FRAGMENTS = 2, LENGTH_DELIMITED = 2 };
+enum { FIELD_FRAGMENTS = 2, FIELD_BASE_PATHS = 18, LENGTH_DELIMITED = 2 };
 
 /* lance-format section 3: i64 position of the message | i16 major 0 | i16 minor 2 | "LANC" */
 enum { FOOTER_SIZE = 16, LENGTH_SIZE = 4, FOOTER_MINOR = 2 };
@@ -53,12 +53,14 @@ static bool is_fragment(const struct lfs_wire_field *field) {
 
 static errint_t split_message(const struct file *f, const uint8_t *at, const uint8_t *end, struct split *out) {
     struct lfs_wire_field field;
-    size_t n = 0;
-    for (const uint8_t *p = at; p < end; n += is_fragment(&field))
+    size_t n = 0, n_bases = 0; /* bounded before anything is unpacked */
+    for (const uint8_t *p = at; p < end; n += is_fragment(&field), n_bases += field.number == FIELD_BASE_PATHS)
         if (!(p = lfs_wire_next(p, end, &field)))
             return lfs_fail(f->err, LFS_E_CORRUPT, "%s is not a valid Manifest message", f->what);
     if (n > LFS_FRAGMENTS_MAX)
         return lfs_fail(f->err, LFS_E_TOO_BIG, "%s has %zu fragments", f->what, n);
+    if (n_bases > LFS_BASE_PATHS_MAX)
+        return lfs_fail(f->err, LFS_E_TOO_BIG, "%s has %zu base paths", f->what, n_bases);
     out->fragments = LFS_NEW_ARRAY(f->arena, struct lfs_fragment_bytes, n + 1);
     if (!out->fragments)
         return lfs_fail_nomem(f->err);
@@ -148,14 +150,6 @@ static errint_t check_footer(const struct file *f, uint64_t *position) {
     return 0;
 }
 
-static errint_t check_bounds(const struct file *f, const LanceManifest *m) {
-    if (m->n_fragments > LFS_FRAGMENTS_MAX)
-        return lfs_fail(f->err, LFS_E_TOO_BIG, "%s has %zu fragments", f->what, m->n_fragments);
-    if (m->n_base_paths > LFS_BASE_PATHS_MAX)
-        return lfs_fail(f->err, LFS_E_TOO_BIG, "%s has %zu base paths", f->what, m->n_base_paths);
-    return 0;
-}
-
 errint_t lfs_manifest_decode_like(const uint8_t *bytes, size_t length, const struct lfs_manifest *like,
                                   struct lfs_arena *arena, struct lfs_arena *fragments, const char *what,
                                   struct lfs_manifest *out, size_t *n_shared, struct lfs_error *err) {
@@ -165,7 +159,6 @@ errint_t lfs_manifest_decode_like(const uint8_t *bytes, size_t length, const str
     *n_shared = 0;
     LFS_TRY(check_footer(&f, &position));
     LFS_TRY(unpack_message(&f, position, like, fragments, out, n_shared));
-    LFS_TRY(check_bounds(&f, out->message));
     if (out->message->has_index_section)
         LFS_TRY(unpack_section(&f, "index section", out->message->index_section,
                                &lance__table__index_section__descriptor, &out->indices));

@@ -89,6 +89,8 @@ static errint_t place(struct builder *b, const struct lfs_version *v, const Lanc
     size_t found = 0;
     if (f->n_files == 0)
         return corrupt(b, v, f, "has no data file");
+    if (f->physical_rows > (uint64_t)UINT32_MAX + 1) /* its part of a row address has 32 bits */
+        return corrupt(b, v, f, "claims more rows than a fragment can hold");
     for (size_t i = 0; i < f->n_files; i++) {
         size_t at = (size_t)(uintptr_t)lfs_map_get(&b->by_file, file_path(f->files[i]));
         if (at && found && at != found)

@@ -25,6 +25,8 @@ int lfs_open_beneath(int dirfd, const char *path, int flags, mode_t mode) {
         long fd = syscall(SYS_openat2, dirfd, where, &how, sizeof how);
         if (fd >= 0)
             return (int)fd;
+        if (errno == EXDEV) /* so the kernel calls a link or a ".." that leads out; to users it is about a link */
+            return -ELOOP;
         if (errno != EAGAIN && errno != EINTR) /* EAGAIN: a rename raced with the walk */
             return -errno;
     }

@@ -13,7 +13,8 @@
 #include "util/buf.h"
 #include "util/error.h"
 
-/* openat2 beneath `dirfd`; "" or NULL is the directory itself. The descriptor or a negative errno. */
+/* openat2 beneath `dirfd`; "" or NULL is the directory itself. The descriptor or a negative errno: -ELOOP for a path that
+ * leads out. */
 int lfs_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 
 /* A regular file, read-only; never blocks on a fifo or a device (EINVAL for those). Negative errno. */

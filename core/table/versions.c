@@ -228,12 +228,16 @@ static errint_t make_version(struct lfs_dataset *ds, const char *dir, const stru
     return 0;
 }
 
-static errint_t check_number(const struct lfs_cached_version *v, uint64_t number, const char *path,
-                             struct lfs_error *err) {
-    if (v->version.manifest.message->version == number)
-        return 0;
-    return lfs_fail(err, LFS_E_CORRUPT, "%s says that it is version %llu", path,
-                    (unsigned long long)v->version.manifest.message->version);
+/* What a manifest says of itself. Its branch may be an older name of this one, but a name it must be. */
+static errint_t check_identity(const struct lfs_cached_version *v, uint64_t number, const char *path,
+                               struct lfs_error *err) {
+    const LanceManifest *m = v->version.manifest.message;
+    if (m->version != number)
+        return lfs_fail(err, LFS_E_CORRUPT, "%s says that it is version %llu", path, (unsigned long long)m->version);
+    struct lfs_error why;
+    if (m->branch && *m->branch && lfs_branch_name_check(m->branch, &why) < 0)
+        return lfs_fail(err, LFS_E_CORRUPT, "%s says that its branch is '%s': %s", path, m->branch, why.message);
+    return 0;
 }
 
 static errint_t read_version(struct lfs_dataset *ds, const char *dir, uint64_t number, int fd, const char *path,
@@ -251,7 +255,7 @@ static errint_t read_version(struct lfs_dataset *ds, const char *dir, uint64_t n
     errint_t result = arena && own && own->arena ? make_version(ds, dir, &bytes, path, like, arena, own, &v, err)
                                                  : lfs_fail_nomem(err);
     if (result == 0)
-        result = check_number(v, number, path, err);
+        result = check_identity(v, number, path, err);
     pthread_mutex_lock(&ds->lock);
     for (size_t i = 0; result == 0 && i < v->n_blocks; i++)
         v->blocks[i]->versions++;

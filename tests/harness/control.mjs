@@ -27,6 +27,8 @@ const ERRNO = {
   "No space left on device": "ENOSPC",
   "Transport endpoint is not connected": "ENOTCONN",
   "Is a directory": "EISDIR",
+  "Too many levels of symbolic links": "ELOOP",
+  "File name too long": "ENAMETOOLONG",
   "Function not implemented": "ENOSYS",
   "Software caused connection abort": "ECONNABORTED",
   "Not a directory": "ENOTDIR",

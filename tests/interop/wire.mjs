@@ -69,7 +69,8 @@ export function edit(m, f, fn, index) {
 export function remade(bytes, fn) {
   const at = Number(bytes.readBigUInt64LE(bytes.length - 16)),
     length = bytes.readUInt32LE(at);
-  const body = build(fn(parse(bytes.subarray(at + 4, at + 4 + length)))),
+  const changed = fn(parse(bytes.subarray(at + 4, at + 4 + length))),
+    body = Buffer.isBuffer(changed) ? changed : build(changed),
     head = Buffer.alloc(4);
   head.writeUInt32LE(body.length);
   return Buffer.concat([bytes.subarray(0, at), head, body, bytes.subarray(bytes.length - 16)]);
