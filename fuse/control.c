@@ -12,6 +12,7 @@
 
 #include "fuse/closing.h"
 #include "fuse/handles.h"
+#include "fuse/hooks.h"
 #include "fuse/lines.h"
 #include "fuse/stats.h"
 #include "util/cleanup.h"
@@ -121,6 +122,7 @@ static errint_t run_command(struct job *job, const char *line) {
         .line = line,
         .cancel = &job->work.cancel,
         .progress = &running.progress,
+        .hooks = lfs_hooks_calls(m->hooks),
     };
     uint64_t start = lfs_stats_now();
     job->commands++;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fuse/handles.h"
+#include "fuse/hooks.h"
 #include "fuse/mount.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
@@ -212,6 +213,7 @@ static void dismantle(struct lfs_mount *m) {
     lfs_texts_free(m->texts);
     lfs_stats_free(m->stats);
     lfs_control_free(m->control);
+    lfs_hooks_free(m->hooks);
     if (m->session)
         fuse_session_destroy(m->session);
     lfs_nodes_free(m->nodes);
@@ -279,6 +281,8 @@ static int start(struct lfs_mount *m, struct lfs_error *err) {
     result = open_dataset(m, err);
     if (result == 0)
         result = lfs_start_check_mountpoint(o->mountpoint, o->dataset, &m->mountpoint, err);
+    if (result == 0 && o->hooks)
+        result = lfs_hooks_new(m, o->hooks, o->hooks_timeout, &m->hooks, err);
     if (result < 0)
         return EXIT_START;
     if (fuse_session_mount(m->session, m->mountpoint) != 0) {
