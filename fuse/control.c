@@ -39,6 +39,8 @@ struct lfs_talk {
     off_t written_to; /* where the last write ended */
     bool read_since;  /* something was read since */
     off_t text_at;    /* the offset that the text begins at, for readers that go on where they wrote */
+    struct lfs_shown shown; /* what the text is of */
+    struct lfs_watch watch; /* whoever polls this open file */
 };
 
 static const char *branch_of(const struct lfs_node *node) { return node->branch ? node->branch->text : ""; }
@@ -53,7 +55,7 @@ bool lfs_is_control_name(const char *name, bool in_branch) {
 
 errint_t lfs_control_size(struct lfs_mount *m, const struct lfs_node *node, off_t *size) {
     LFS_AUTO_BUF text = {0};
-    lfs_answers_show(m->control->answers, node->text, branch_of(node), &text);
+    lfs_answers_show(m->control->answers, node->text, branch_of(node), &text, NULL);
     *size = (off_t)text.length;
     return lfs_buf_check(&text, NULL);
 }
@@ -199,6 +201,7 @@ static void settle_lines(struct job *job, errint_t result) {
         lfs_writer_remember(&talk->writer, job->writer);
     talk->busy = false;
     pthread_mutex_unlock(&talk->lock);
+    lfs_answers_wake(job->m->control->answers, job->node->text, branch_of(job->node));
 }
 
 static void reply(const struct job *job, errint_t result) {
@@ -277,6 +280,8 @@ void lfs_control_open(struct lfs_mount *m, fuse_req_t req, struct lfs_node *node
     pthread_mutex_init(&talk->lock, NULL);
     talk->writer.watch = -1;
     talk->written_to = -1;
+    talk->watch = (struct lfs_watch){.answers = m->control->answers, .file = node->text, .branch = branch_of(node)};
+    talk->shown.ends = lfs_answers_ends(m->control->answers, node->text, branch_of(node));
     h->control = talk;
     fi->fh = (uintptr_t)h;
     fi->direct_io = 1; /* the text changes with every command; O_TRUNC means nothing */
@@ -287,6 +292,7 @@ void lfs_control_open(struct lfs_mount *m, fuse_req_t req, struct lfs_node *node
 void lfs_talk_free(struct lfs_talk *talk) {
     if (!talk)
         return;
+    lfs_answers_unwatch(&talk->watch);
     lfs_writer_forget(&talk->writer);
     lfs_linebuf_free(&talk->lines);
     lfs_buf_free(&talk->text);
@@ -366,6 +372,20 @@ void lfs_control_release(struct lfs_mount *m, fuse_req_t req, struct lfs_handle 
     fuse_reply_err(req, 0);
 }
 
+/* With the talk's lock held. From its beginning the text is made anew; at its end it may have grown. */
+static void make_text(struct lfs_mount *m, const struct lfs_node *node, struct lfs_talk *talk, off_t off) {
+    struct lfs_answers *answers = m->control->answers;
+    if (talk->answered) {
+        talk->shown.ends = lfs_answers_ends(answers, node->text, branch_of(node));
+    } else if (!talk->text_made || off == talk->text_at) {
+        lfs_buf_clear(&talk->text);
+        lfs_answers_show(answers, node->text, branch_of(node), &talk->text, &talk->shown);
+        talk->text_made = true;
+    } else if (talk->shown.id && off - talk->text_at >= (off_t)talk->text.length) {
+        lfs_answers_go_on(answers, node->text, branch_of(node), &talk->text, &talk->shown);
+    }
+}
+
 /* Valid replies: buf, err. */
 void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi) {
     struct lfs_handle *h = (struct lfs_handle *)(uintptr_t)fi->fh;
@@ -376,11 +396,7 @@ void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t of
     else if (off < talk->text_at)
         talk->text_at = 0;
     talk->read_since = true;
-    if (!talk->answered && (!talk->text_made || off == talk->text_at)) {
-        lfs_buf_clear(&talk->text);
-        lfs_answers_show(m->control->answers, h->node->text, branch_of(h->node), &talk->text);
-        talk->text_made = true;
-    }
+    make_text(m, h->node, talk, off);
     if (talk->text.failed) {
         fuse_reply_err(req, ENOMEM);
     } else {
@@ -391,6 +407,15 @@ void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t of
         fuse_reply_buf(req, (const char *)talk->text.data + start, size);
     }
     pthread_mutex_unlock(&talk->lock);
+}
+
+/* Valid replies: poll, err. */
+void lfs_control_poll(fuse_req_t req, struct lfs_handle *h, struct fuse_pollhandle *ph) {
+    struct lfs_talk *talk = h->control;
+    pthread_mutex_lock(&talk->lock);
+    unsigned events = lfs_answers_poll(&talk->watch, talk->busy, talk->shown.ends, ph);
+    pthread_mutex_unlock(&talk->lock);
+    fuse_reply_poll(req, events);
 }
 
 /* --- life --- */

@@ -383,6 +383,7 @@ static errint_t make_request(const struct lfs_job *job, struct lfs_commit_reques
         .properties = list,
         .n_properties = n,
         .cancel = call->cancel,
+        .progress = call->progress,
     };
     return 0;
 }

@@ -84,6 +84,7 @@ static errint_t commit(struct lfs_verb_context *context, const struct lfs_state 
         .properties = list,
         .n_properties = n,
         .cancel = call->cancel,
+        .progress = call->progress,
         .rehome = true,
     };
     return lfs_commit_plan(&request, out, err);
