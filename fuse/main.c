@@ -21,8 +21,7 @@
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "verbs/names.h"
-
-#define LFS_PROGRAM_VERSION "0.1.0"
+#include "version.h"
 
 enum { EXIT_START = 1, EXIT_USAGE = 2 };
 enum { STOP_SECONDS = 8, POKE_MS = 50 };
@@ -318,7 +317,7 @@ int main(int argc, char **argv) {
     else if (options.show_help)
         fputs(lfs_options_help, stdout);
     else if (options.show_version)
-        printf("lancefs %s (libfuse %s)\n", LFS_PROGRAM_VERSION, fuse_pkgversion());
+        printf("lancefs %s\nlibfuse %s\ntested with %s\n", LFS_VERSION, fuse_pkgversion(), LFS_TESTED_WITH);
     else
         status = mount_and_serve(&options);
     lfs_options_free(&options);

@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -307,6 +309,25 @@ static int follow(char **argv) {
     }
 }
 
+// receive PATH: binds a datagram socket there, says `bound`, and prints the first message that comes
+static int receive(char **argv) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char bytes[4096];
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || strlen(argv[0]) >= sizeof address.sun_path)
+        fail("socket");
+    strcpy(address.sun_path, argv[0]);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address))
+        fail("bind");
+    puts("bound");
+    fflush(stdout);
+    ssize_t n = recv(fd, bytes, sizeof bytes, 0);
+    if (n < 0)
+        fail("recv");
+    print_all(bytes, (size_t)n);
+    return puts("") < 0;
+}
+
 // truncate FILE SIZE, without opening it
 static int truncate_path(char **argv) {
     if (truncate(argv[0], atol(argv[1])))
@@ -336,6 +357,7 @@ static const struct {
     {"poll", wait_events, 2},
     {"poll-own", poll_own, 2},
     {"follow", follow, 1},
+    {"receive", receive, 1},
 };
 
 int main(int argc, char **argv) {
