@@ -17,6 +17,7 @@
 #include "fuse/stats.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "verbs/answer.h"
 
 struct lfs_control {
     struct lfs_mount *m;
@@ -112,6 +113,17 @@ static void answer(struct lfs_talk *talk, const char *text, size_t length) {
     pthread_mutex_unlock(&talk->lock);
 }
 
+/* What the caller was told as a mere number. */
+static void log_failure(const struct lfs_running *r, errint_t result, const struct lfs_buf *answer) {
+    const char *text = answer->length ? (const char *)answer->data : "", *cause = NULL;
+    static const char *const keys[] = {"reason", "error", "result"};
+    size_t length = 0;
+    for (size_t i = 0; !cause && i < sizeof keys / sizeof *keys; i++)
+        cause = lfs_answer_find(text, answer->length, keys[i], &length);
+    lfs_log(LFS_LOG_WARNING, "file=%s branch=%s command=\"%s\" errno=%d cause=%.*s", r->file, *r->branch ? r->branch : "-",
+            r->line, -result, cause ? (int)length : 0, cause ? cause : "");
+}
+
 static errint_t run_command(struct job *job, const char *line) {
     LFS_AUTO_BUF text = {0};
     char target[512];
@@ -132,6 +144,8 @@ static errint_t run_command(struct job *job, const char *line) {
     errint_t result = lfs_verb_run(running.file, &call, &text);
     if (text.failed)
         lfs_buf_clear(&text);
+    if (result < 0)
+        log_failure(&running, result, &text);
     lfs_stats_command(m->stats, running.file, text.length ? (char *)text.data : "", text.length, start);
     lfs_answers_end(m->control->answers, &running, text.length ? (char *)text.data : "", text.length);
     answer(job->talk, text.length ? (char *)text.data : "", text.length);

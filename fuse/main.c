@@ -143,13 +143,23 @@ static void stop_signals(sigset_t *set) {
     sigaddset(set, SIGTERM);
 }
 
+/* With a log file SIGHUP asks for a new one; without, the terminal has gone. */
+static bool reopen_log(const struct lfs_mount *m) {
+    if (!m->options->log_file)
+        return false;
+    int result = lfs_log_reopen();
+    if (result < 0)
+        lfs_log(LFS_LOG_ERROR, "cannot open the log file %s again: %s", m->options->log_file, strerror(-result));
+    return true;
+}
+
 /* Waits for a signal; ends the commands while requests are still served, then the loop. */
 static void *wait_for_signals(void *argument) {
     struct stopper *s = argument;
     sigset_t set;
     int got;
     stop_signals(&set);
-    while (sigwait(&set, &got) != 0) {
+    while (sigwait(&set, &got) != 0 || (got == SIGHUP && reopen_log(s->m))) {
     }
     if (!s->loop_ended) {
         if (!lfs_control_stop(s->m->control, STOP_SECONDS))
