@@ -4,6 +4,7 @@
 #   make unit            build and run the unit tests
 #   make soak            5000 random histories against the model (LANCEFS_HISTORIES, LANCEFS_SEED say how many, from where)
 #   make layers          compile every layer of core/ with the headers of the lower ones alone
+#   make install         PREFIX=/usr/local DESTDIR= and the directories below; make uninstall takes the same
 #   make clean
 #
 #   CC=clang  WERROR=1  SANITIZE=address,undefined  BUILD=build/asan   choose a compiler, warnings as errors, a sanitizer
@@ -78,9 +79,56 @@ layers: | $(PROTO_HDR)
 	  for c in core/$$layer/*.c; do $(CC) $(BASE) -I$(BUILD)/layers -fsyntax-only $$c; done; \
 	done; rm -rf $(BUILD)/layers; echo "layers: every arrow points down"
 
+# --- installing
+
+PREFIX     ?= /usr/local
+BINDIR     ?= $(PREFIX)/bin
+SBINDIR    ?= $(PREFIX)/sbin
+LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR     ?= $(PREFIX)/share/man
+UNITDIR    ?= $(PREFIX)/lib/systemd/system
+BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR     ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR    ?= $(PREFIX)/share/fish/vendor_completions.d
+VERSION    := $(shell sed -n 's/^\#define LFS_VERSION "\(.*\)"/\1/p' core/version.h)
+HEADERS     = $(wildcard core/*/*.h)
+LAYER_DIRS  = $(sort $(patsubst core/%/,%,$(dir $(HEADERS))))
+FILL        = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
+                  -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@VERSION@|$(VERSION)|g'
+# All that is installed, but the headers.
+INSTALLED   = $(BINDIR)/lancefs $(SBINDIR)/fsck.lancefs $(SBINDIR)/mount.fuse.lancefs $(LIBDIR)/liblancefs.a \
+              $(LIBDIR)/pkgconfig/liblancefs.pc $(MANDIR)/man1/lancefs.1 $(MANDIR)/man5/lancefs-control.5 \
+              $(MANDIR)/man8/fsck.lancefs.8 $(UNITDIR)/lancefs@.service $(BASHDIR)/lancefs $(BASHDIR)/fsck.lancefs \
+              $(ZSHDIR)/_lancefs $(FISHDIR)/lancefs.fish $(FISHDIR)/fsck.lancefs.fish
+D           = $(DESTDIR)
+
+install: all
+	install -d $(addprefix $D,$(sort $(dir $(INSTALLED)))) $(addprefix $D$(INCLUDEDIR)/lancefs/,$(LAYER_DIRS))
+	install -m 755 $(BUILD)/lancefs $D$(BINDIR)/lancefs
+	install -m 755 $(BUILD)/fsck.lancefs $D$(SBINDIR)/fsck.lancefs
+	ln -srf $D$(BINDIR)/lancefs $D$(SBINDIR)/mount.fuse.lancefs
+	install -m 644 $(LIB) $D$(LIBDIR)/liblancefs.a
+	install -m 644 man/lancefs.1 $D$(MANDIR)/man1/
+	install -m 644 man/lancefs-control.5 $D$(MANDIR)/man5/
+	install -m 644 man/fsck.lancefs.8 $D$(MANDIR)/man8/
+	install -m 644 scripts/install/lancefs.bash $D$(BASHDIR)/lancefs
+	ln -sf lancefs $D$(BASHDIR)/fsck.lancefs
+	install -m 644 scripts/install/_lancefs $D$(ZSHDIR)/
+	install -m 644 scripts/install/lancefs.fish $D$(FISHDIR)/
+	ln -sf lancefs.fish $D$(FISHDIR)/fsck.lancefs.fish
+	$(FILL) scripts/install/lancefs@.service.in > $D$(UNITDIR)/lancefs@.service
+	$(FILL) scripts/install/liblancefs.pc.in > $D$(LIBDIR)/pkgconfig/liblancefs.pc
+	for h in $(HEADERS:core/%=%); do install -m 644 core/$$h $D$(INCLUDEDIR)/lancefs/$$h || exit 1; done
+	install -m 644 core/version.h $(PROTO_HDR) $D$(INCLUDEDIR)/lancefs/
+
+uninstall:
+	rm -f $(addprefix $D,$(INSTALLED))
+	rm -rf $D$(INCLUDEDIR)/lancefs
+
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all unit soak layers clean
+.PHONY: all unit soak layers install uninstall clean
 .SECONDARY:
 -include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(BUILD)/fsck/main.d $(UNIT_OBJ:.o=.d) $(UNIT_BIN:=.d)

@@ -5,4 +5,7 @@
 
 #define LFS_VERSION "0.1.0"
 
+/* The releases of LanceDB whose engine the tests write and read data sets with. */
+#define LFS_TESTED_WITH "LanceDB 0.37.1, 0.39.0"
+
 #endif

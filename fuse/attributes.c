@@ -167,18 +167,6 @@ static errint_t control_attributes(struct lfs_mount *m, const struct lfs_node *n
     return 0;
 }
 
-/* Who may read it is who could read the data set itself. */
-static errint_t report_attributes(struct lfs_mount *m, struct stat *st) {
-    struct timespec time;
-    struct stat root;
-    LFS_TRY(lfs_tree_time(m, "", &time));
-    if (fstat(lfs_dataset_root_fd(m->dataset), &root) < 0)
-        return -errno;
-    root.st_mode &= 0444;
-    file_attributes(&root, 0, time, st);
-    return 0;
-}
-
 /* Whose data it tells of may read it. */
 errint_t lfs_text_attributes(struct lfs_mount *m, const struct lfs_node *place, const struct lfs_text *text,
                              struct stat *st) {
@@ -187,6 +175,13 @@ errint_t lfs_text_attributes(struct lfs_mount *m, const struct lfs_node *place, 
     stored.st_mode &= 0444; /* a directory's: who may search it has the bits to read it */
     file_attributes(&stored, (off_t)text->size, text->time, st);
     return 0;
+}
+
+/* Its size is not known before it is made. */
+static errint_t slow_text_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
+    struct lfs_text none = {0};
+    LFS_TRY(lfs_tree_time(m, "", &none.time));
+    return lfs_text_attributes(m, lfs_text_place(node), &none, st);
 }
 
 static errint_t unreached_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
@@ -229,7 +224,6 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
     case LFS_NODE_FILES: return files_attributes(m, node, st);
     case LFS_NODE_HINT: return hint_attributes(m, node, st);
     case LFS_NODE_CONTROL: return control_attributes(m, node, st);
-    case LFS_NODE_REPORT: return report_attributes(m, st);
     case LFS_NODE_UNREACHED: return unreached_attributes(m, node, st);
     case LFS_NODE_STAGED: *timeout = 0; return lfs_staged_attributes(m, node, st);
     case LFS_NODE_RENDERED:
@@ -241,6 +235,8 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
         *timeout = LFS_IMMUTABLE_TIMEOUT;
         return 0;
     case LFS_NODE_TEXT:
+        if (lfs_text_is_slow(lfs_text_place(node), node->text))
+            return slow_text_attributes(m, node, st);
         *st = node->st;
         *timeout = LFS_IMMUTABLE_TIMEOUT;
         return 0;

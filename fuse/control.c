@@ -12,11 +12,13 @@
 
 #include "fuse/closing.h"
 #include "fuse/handles.h"
+#include "fuse/hooks.h"
 #include "fuse/lines.h"
 #include "fuse/reply.h"
 #include "fuse/stats.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "verbs/answer.h"
 
 struct lfs_control {
     struct lfs_mount *m;
@@ -39,6 +41,8 @@ struct lfs_talk {
     off_t written_to; /* where the last write ended */
     bool read_since;  /* something was read since */
     off_t text_at;    /* the offset that the text begins at, for readers that go on where they wrote */
+    struct lfs_shown shown; /* what the text is of */
+    struct lfs_watch watch; /* whoever polls this open file */
 };
 
 static const char *branch_of(const struct lfs_node *node) { return node->branch ? node->branch->text : ""; }
@@ -53,7 +57,7 @@ bool lfs_is_control_name(const char *name, bool in_branch) {
 
 errint_t lfs_control_size(struct lfs_mount *m, const struct lfs_node *node, off_t *size) {
     LFS_AUTO_BUF text = {0};
-    lfs_answers_show(m->control->answers, node->text, branch_of(node), &text);
+    lfs_answers_show(m->control->answers, node->text, branch_of(node), &text, NULL);
     *size = (off_t)text.length;
     return lfs_buf_check(&text, NULL);
 }
@@ -110,6 +114,17 @@ static void answer(struct lfs_talk *talk, const char *text, size_t length) {
     pthread_mutex_unlock(&talk->lock);
 }
 
+/* What the caller was told as a mere number. */
+static void log_failure(const struct lfs_running *r, errint_t result, const struct lfs_buf *answer) {
+    const char *text = answer->length ? (const char *)answer->data : "", *cause = NULL;
+    static const char *const keys[] = {"reason", "error", "result"};
+    size_t length = 0;
+    for (size_t i = 0; !cause && i < sizeof keys / sizeof *keys; i++)
+        cause = lfs_answer_find(text, answer->length, keys[i], &length);
+    lfs_log(LFS_LOG_WARNING, "file=%s branch=%s command=\"%s\" errno=%d cause=%.*s", r->file, *r->branch ? r->branch : "-",
+            r->line, -result, cause ? (int)length : 0, cause ? cause : "");
+}
+
 static errint_t run_command(struct job *job, const char *line) {
     LFS_AUTO_BUF text = {0};
     char target[512];
@@ -122,6 +137,7 @@ static errint_t run_command(struct job *job, const char *line) {
         .line = line,
         .cancel = &job->work.cancel,
         .progress = &running.progress,
+        .hooks = lfs_hooks_calls(m->hooks),
     };
     uint64_t start = lfs_stats_now();
     job->commands++;
@@ -129,6 +145,8 @@ static errint_t run_command(struct job *job, const char *line) {
     errint_t result = lfs_verb_run(running.file, &call, &text);
     if (text.failed)
         lfs_buf_clear(&text);
+    if (result < 0)
+        log_failure(&running, result, &text);
     lfs_stats_command(m->stats, running.file, text.length ? (char *)text.data : "", text.length, start);
     lfs_answers_end(m->control->answers, &running, text.length ? (char *)text.data : "", text.length);
     answer(job->talk, text.length ? (char *)text.data : "", text.length);
@@ -198,6 +216,7 @@ static void settle_lines(struct job *job, errint_t result) {
         lfs_writer_remember(&talk->writer, job->writer);
     talk->busy = false;
     pthread_mutex_unlock(&talk->lock);
+    lfs_answers_wake(job->m->control->answers, job->node->text, branch_of(job->node));
 }
 
 static void reply(const struct job *job, errint_t result) {
@@ -276,6 +295,8 @@ void lfs_control_open(struct lfs_mount *m, fuse_req_t req, struct lfs_node *node
     pthread_mutex_init(&talk->lock, NULL);
     talk->writer.watch = -1;
     talk->written_to = -1;
+    talk->watch = (struct lfs_watch){.answers = m->control->answers, .file = node->text, .branch = branch_of(node)};
+    talk->shown.ends = lfs_answers_ends(m->control->answers, node->text, branch_of(node));
     h->control = talk;
     fi->fh = (uintptr_t)h;
     fi->direct_io = 1; /* the text changes with every command; O_TRUNC means nothing */
@@ -286,6 +307,7 @@ void lfs_control_open(struct lfs_mount *m, fuse_req_t req, struct lfs_node *node
 void lfs_talk_free(struct lfs_talk *talk) {
     if (!talk)
         return;
+    lfs_answers_unwatch(&talk->watch);
     lfs_writer_forget(&talk->writer);
     lfs_linebuf_free(&talk->lines);
     lfs_buf_free(&talk->text);
@@ -365,6 +387,20 @@ void lfs_control_release(struct lfs_mount *m, fuse_req_t req, struct lfs_handle 
     fuse_reply_err(req, 0);
 }
 
+/* With the talk's lock held. From its beginning the text is made anew; at its end it may have grown. */
+static void make_text(struct lfs_mount *m, const struct lfs_node *node, struct lfs_talk *talk, off_t off) {
+    struct lfs_answers *answers = m->control->answers;
+    if (talk->answered) {
+        talk->shown.ends = lfs_answers_ends(answers, node->text, branch_of(node));
+    } else if (!talk->text_made || off == talk->text_at) {
+        lfs_buf_clear(&talk->text);
+        lfs_answers_show(answers, node->text, branch_of(node), &talk->text, &talk->shown);
+        talk->text_made = true;
+    } else if (talk->shown.id && off - talk->text_at >= (off_t)talk->text.length) {
+        lfs_answers_go_on(answers, node->text, branch_of(node), &talk->text, &talk->shown);
+    }
+}
+
 /* Valid replies: buf, err. */
 void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi) {
     struct lfs_handle *h = (struct lfs_handle *)(uintptr_t)fi->fh;
@@ -375,11 +411,7 @@ void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t of
     else if (off < talk->text_at)
         talk->text_at = 0;
     talk->read_since = true;
-    if (!talk->answered && (!talk->text_made || off == talk->text_at)) {
-        lfs_buf_clear(&talk->text);
-        lfs_answers_show(m->control->answers, h->node->text, branch_of(h->node), &talk->text);
-        talk->text_made = true;
-    }
+    make_text(m, h->node, talk, off);
     const char *bytes = NULL;
     if (!talk->text.failed) {
         size_t length = talk->text.length, start = (size_t)(off - talk->text_at);
@@ -390,6 +422,15 @@ void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t of
     pthread_mutex_unlock(&talk->lock);
     lfs_stats_read(m->stats, LFS_READ_ANSWER, bytes ? size : 0);
     lfs_reply_bytes(req, bytes, size);
+}
+
+/* Valid replies: poll, err. */
+void lfs_control_poll(fuse_req_t req, struct lfs_handle *h, struct fuse_pollhandle *ph) {
+    struct lfs_talk *talk = h->control;
+    pthread_mutex_lock(&talk->lock);
+    unsigned events = lfs_answers_poll(&talk->watch, talk->busy, talk->shown.ends, ph);
+    pthread_mutex_unlock(&talk->lock);
+    fuse_reply_poll(req, events);
 }
 
 /* --- life --- */

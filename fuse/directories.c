@@ -12,7 +12,6 @@
 
 #include "format/names.h"
 #include "fuse/handles.h"
-#include "fuse/reports.h"
 #include "fuse/texts.h"
 #include "report/report.h"
 #include "util/cleanup.h"
@@ -138,7 +137,6 @@ static errint_t list_root(struct listing *l) {
     LFS_TRY(add_virtual(l, "tags", 0, S_IFDIR));
     LFS_TRY(add_virtual(l, "tables", 0, S_IFDIR));
     LFS_TRY(add_files(l, lfs_root_control_files));
-    LFS_TRY(add_files(l, lfs_root_reports));
     return add_files(l, lfs_text_names(l->node));
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open files: data, deletion and index files, manifests and transactions; what is staged and control files hand on. */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuse/handles.h"
 #include "fuse/mount.h"
 #include "fuse/reply.h"
-#include "fuse/reports.h"
 #include "fuse/staged.h"
 #include "fuse/stats.h"
 #include "fuse/texts.h"
@@ -109,8 +109,8 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         fuse_reply_err(req, m->options->read_only ? EROFS : EPERM); /* what is published never changes */
         return;
     }
-    if (node->kind == LFS_NODE_REPORT) {
-        lfs_report_open(m, req, node, fi);
+    if (node->kind == LFS_NODE_TEXT && lfs_text_is_slow(lfs_text_place(node), node->text)) {
+        lfs_text_open(m, req, node, fi);
         return;
     }
     struct lfs_handle *h = lfs_handle_new(m, node);
@@ -135,9 +135,9 @@ void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
         lfs_control_read(m, req, size, off, fi);
         return;
     }
-    if (h->report || h->rendered || h->text) {
-        const uint8_t *bytes = h->report ? h->report->data : h->text ? h->text->bytes : h->rendered->bytes;
-        size_t all = h->report ? h->report->length : h->text ? h->text->size : h->rendered->size,
+    if (h->rendered || h->text) {
+        const uint8_t *bytes = h->text ? h->text->bytes : h->rendered->bytes;
+        size_t all = h->text ? h->text->size : h->rendered->size,
                start = off < 0 || (size_t)off > all ? all : (size_t)off;
         size = size < all - start ? size : all - start;
         lfs_stats_read(m->stats, h->rendered ? LFS_READ_RENDERED : LFS_READ_TEXT, size);
@@ -199,4 +199,17 @@ void lfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
     }
     lfs_handle_free(m, h);
     fuse_reply_err(req, 0);
+}
+
+/* What is no control file never makes anybody wait. Valid replies: poll, err. */
+void lfs_op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *ph) {
+    struct lfs_handle *h = (struct lfs_handle *)(uintptr_t)fi->fh;
+    (void)ino;
+    if (h->control) {
+        lfs_control_poll(req, h, ph);
+        return;
+    }
+    if (ph)
+        fuse_pollhandle_destroy(ph);
+    fuse_reply_poll(req, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
 }

@@ -7,7 +7,6 @@
 
 #include "fuse/staged.h"
 #include "fuse/texts.h"
-#include "util/buf.h"
 
 struct lfs_opens {
     pthread_mutex_t lock;
@@ -76,9 +75,6 @@ void lfs_handle_free(struct lfs_mount *m, struct lfs_handle *h) {
     lfs_opens_remove(m->opens, &h->opened);
     lfs_talk_free(h->control);
     lfs_staged_release(m, h);
-    if (h->report)
-        lfs_buf_free(h->report);
-    free(h->report);
     if (h->fd >= 0)
         close(h->fd);
     lfs_rendered_release(h->rendered);

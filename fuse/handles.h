@@ -8,7 +8,6 @@
 #include "fuse/mount.h"
 #include "table/view.h"
 
-struct lfs_buf;
 struct lfs_talk;
 struct lfs_text;
 
@@ -32,7 +31,6 @@ struct lfs_handle {
     struct lfs_node *node;         /* held */
     int fd;                        /* of the real file; -1 = none */
     struct lfs_rendered *rendered; /* pinned while open; NULL = none */
-    struct lfs_buf *report;        /* the text of a report; NULL = it is none */
     struct lfs_text *text;         /* held while open; NULL = none */
     struct lfs_talk *control;      /* what is said through this open control file; NULL = it is none */
     bool writes;                   /* `fd` is a staged file's, and may be written to */

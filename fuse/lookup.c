@@ -6,7 +6,6 @@
 
 #include "format/names.h"
 #include "fuse/mount.h"
-#include "fuse/reports.h"
 #include "fuse/staged.h"
 #include "fuse/texts.h"
 #include "util/cleanup.h"
@@ -44,6 +43,10 @@ static errint_t text(struct lookup *l, const struct lfs_node *place, const char 
     enum lfs_text_is is = lfs_text_is(l->m, place, what);
     if (is != LFS_TEXT_FILE)
         return is == LFS_TEXT_DIRECTORY ? settle(l, &directory, 0) : -ENOENT;
+    if (lfs_text_is_slow(place, what)) {
+        struct lfs_node_spec slow = {.kind = LFS_NODE_TEXT, .text = what};
+        return settle(l, &slow, LFS_IMMUTABLE_TIMEOUT);
+    }
     LFS_TRY(lfs_text_get(l->m, place, what, l->known_only, &made));
     errint_t result = lfs_text_attributes(l->m, place, made, &st);
     struct lfs_node_spec spec = {.kind = LFS_NODE_TEXT,
@@ -71,9 +74,6 @@ static errint_t in_root(struct lookup *l) {
         return settle(l, &tables, LFS_IMMUTABLE_TIMEOUT);
     if (strcmp(l->name, "tags") == 0)
         return settle(l, &tags, LFS_IMMUTABLE_TIMEOUT);
-    struct lfs_node_spec report = {.kind = LFS_NODE_REPORT, .text = l->name};
-    if (lfs_is_report_name(l->name))
-        return settle(l, &report, LFS_IMMUTABLE_TIMEOUT);
     return lfs_is_control_name(l->name, false) ? control_file(l) : text(l, l->parent, l->name);
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fuse/handles.h"
+#include "fuse/hooks.h"
 #include "fuse/mount.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
@@ -20,8 +21,7 @@
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "verbs/names.h"
-
-#define LFS_PROGRAM_VERSION "0.1.0"
+#include "version.h"
 
 enum { EXIT_START = 1, EXIT_USAGE = 2 };
 enum { STOP_SECONDS = 8, POKE_MS = 50 };
@@ -143,13 +143,23 @@ static void stop_signals(sigset_t *set) {
     sigaddset(set, SIGTERM);
 }
 
+/* With a log file SIGHUP asks for a new one; without, the terminal has gone. */
+static bool reopen_log(const struct lfs_mount *m) {
+    if (!m->options->log_file)
+        return false;
+    int result = lfs_log_reopen();
+    if (result < 0)
+        lfs_log(LFS_LOG_ERROR, "cannot open the log file %s again: %s", m->options->log_file, strerror(-result));
+    return true;
+}
+
 /* Waits for a signal; ends the commands while requests are still served, then the loop. */
 static void *wait_for_signals(void *argument) {
     struct stopper *s = argument;
     sigset_t set;
     int got;
     stop_signals(&set);
-    while (sigwait(&set, &got) != 0) {
+    while (sigwait(&set, &got) != 0 || (got == SIGHUP && reopen_log(s->m))) {
     }
     if (!s->loop_ended) {
         if (!lfs_control_stop(s->m->control, STOP_SECONDS))
@@ -212,6 +222,7 @@ static void dismantle(struct lfs_mount *m) {
     lfs_texts_free(m->texts);
     lfs_stats_free(m->stats);
     lfs_control_free(m->control);
+    lfs_hooks_free(m->hooks);
     if (m->session)
         fuse_session_destroy(m->session);
     lfs_nodes_free(m->nodes);
@@ -279,6 +290,8 @@ static int start(struct lfs_mount *m, struct lfs_error *err) {
     result = open_dataset(m, err);
     if (result == 0)
         result = lfs_start_check_mountpoint(o->mountpoint, o->dataset, &m->mountpoint, err);
+    if (result == 0 && o->hooks)
+        result = lfs_hooks_new(m, o->hooks, o->hooks_timeout, &m->hooks, err);
     if (result < 0)
         return EXIT_START;
     if (fuse_session_mount(m->session, m->mountpoint) != 0) {
@@ -314,7 +327,7 @@ int main(int argc, char **argv) {
     else if (options.show_help)
         fputs(lfs_options_help, stdout);
     else if (options.show_version)
-        printf("lancefs %s (libfuse %s)\n", LFS_PROGRAM_VERSION, fuse_pkgversion());
+        printf("lancefs %s\nlibfuse %s\ntested with %s\n", LFS_VERSION, fuse_pkgversion(), LFS_TESTED_WITH);
     else
         status = mount_and_serve(&options);
     lfs_options_free(&options);

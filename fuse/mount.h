@@ -18,6 +18,7 @@
 #define LFS_IMMUTABLE_TIMEOUT 86400.0 /* seconds: names and attributes that never change again */
 
 struct lfs_control;
+struct lfs_hooks;
 struct lfs_opens;
 struct lfs_stage;
 struct lfs_stats;
@@ -34,6 +35,7 @@ struct lfs_mount {
     struct lfs_stage *stage; /* see staged.h */
     struct lfs_texts *texts; /* see texts.h */
     struct lfs_stats *stats; /* see stats.h */
+    struct lfs_hooks *hooks; /* see hooks.h; NULL = none */
     struct fuse_session *session;
     struct lfs_verb_settings settings;
     uid_t uid; /* who mounts */
@@ -100,6 +102,7 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void lfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off, struct fuse_file_info *fi);
 void lfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void lfs_op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *ph);
 void lfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
 /* --- control files --- */
@@ -127,6 +130,7 @@ void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t of
 void lfs_control_write(fuse_req_t req, struct lfs_handle *h, const char *bytes, size_t size, off_t off,
                        struct fuse_file_info *fi);
 void lfs_control_flush(fuse_req_t req, struct lfs_handle *h, struct fuse_file_info *fi);
+void lfs_control_poll(fuse_req_t req, struct lfs_handle *h, struct fuse_pollhandle *ph);
 void lfs_control_release(struct lfs_mount *m, fuse_req_t req, struct lfs_handle *h);
 
 /* Is `name` the name of a control file, in a branch's directory or at the root of the mount? */

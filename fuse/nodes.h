@@ -34,7 +34,6 @@ enum lfs_node_kind {
     LFS_NODE_UNREACHED,    /* such a file, listed but not to be had */
     LFS_NODE_STAGED,       /* a file of the branch's own storage that its writer has not published */
     LFS_NODE_CONTROL,      /* a control file, of a branch or of the mount */
-    LFS_NODE_REPORT,       /* a text that takes long to make (reports.h) */
     LFS_NODE_TEXT,         /* one text of a file that is made when it is looked at (texts.h) */
     LFS_NODE_TEXTS,        /* a directory that such files are looked up in: .diff, and below it */
 };
@@ -47,7 +46,7 @@ struct lfs_node {
     struct lfs_node *branch; /* the branch's node, for what lies in a branch (held through `parent`), and for itself */
     const char *name;        /* in its parent */
     const char *text;        /* TREE: path below tree/; BRANCH: the branch's name; FILES: path below data/ and the like;
-                                TABLE, TAG: where it leads; CONTROL, REPORT: the file's name; TEXT, TEXTS: path below
+                                TABLE, TAG: where it leads; CONTROL: the file's name; TEXT, TEXTS: path below
                                 the branch's directory (or the mount's) */
     const char *dir;         /* BRANCH: its directory below the root of the data set */
     const char *shown;       /* BRANCH: its path below tree/ where its sub-branches are; NULL: it shows none */

@@ -302,6 +302,7 @@ COUNTED(LFS_OP_OPEN, op_open, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_
 COUNTED(LFS_OP_READ, lfs_op_read, (fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi), (req, ino, size, off, fi))
 COUNTED(LFS_OP_WRITE, lfs_op_write, (fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t off, struct fuse_file_info *fi), (req, ino, bytes, size, off, fi))
 COUNTED(LFS_OP_FLUSH, lfs_op_flush, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), (req, ino, fi))
+COUNTED(LFS_OP_POLL, lfs_op_poll, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *ph), (req, ino, fi, ph))
 COUNTED(LFS_OP_RELEASE, lfs_op_release, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), (req, ino, fi))
 COUNTED(LFS_OP_OPENDIR, op_opendir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), (req, ino, fi))
 COUNTED(LFS_OP_READDIR, lfs_op_readdir, (fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi), (req, ino, size, off, fi))
@@ -331,6 +332,7 @@ const struct fuse_lowlevel_ops lfs_operations = {
     .read = counted_lfs_op_read,
     .write = counted_lfs_op_write,
     .flush = counted_lfs_op_flush,
+    .poll = counted_lfs_op_poll,
     .release = counted_lfs_op_release,
     .opendir = counted_op_opendir,
     .readdir = counted_lfs_op_readdir,

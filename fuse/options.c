@@ -23,6 +23,8 @@ const char lfs_options_help[] = "Usage: lancefs [options] DATASET MOUNTPOINT\n"
                                 "  bases=PATH[:PATH...]     where base paths may lead out of the data set\n"
                                 "  map=OLD:NEW              look for base paths below OLD under NEW\n"
                                 "  sync, nosync             flush commits to the disk first (sync)\n"
+                                "  hooks=DIR                run DIR/pre-merge and DIR/post-merge around merges\n"
+                                "  hooks_timeout=S          seconds that a hook may take (300)\n"
                                 "  control_mode=MODE        mode of the control files (0600)\n"
                                 "  cache_mb=N               bound of the manifest caches (64)\n"
                                 "  attr_timeout=S, entry_timeout=S   seconds the kernel may remember (0)\n"
@@ -65,6 +67,7 @@ static const struct fuse_opt templates[] = {
     FUSE_OPT_KEY("passthrough=", KEY_VALUE),
     FUSE_OPT_KEY("cache_mb=", KEY_VALUE),
     FUSE_OPT_KEY("hooks=", KEY_VALUE),
+    FUSE_OPT_KEY("hooks_timeout=", KEY_VALUE),
     FUSE_OPT_KEY("control_mode=", KEY_VALUE),
     FUSE_OPT_KEY("attr_timeout=", KEY_VALUE),
     FUSE_OPT_KEY("entry_timeout=", KEY_VALUE),
@@ -177,10 +180,24 @@ static int set_cache(struct parse *p, const char *name, const char *value) {
     return 0;
 }
 
+static int set_text(struct parse *p, char **slot, const char *name, const char *value, const char *wanted) {
+    if (!*value)
+        return refuse(p, name, value, wanted);
+    free(*slot);
+    *slot = strdup(value);
+    return *slot ? 0 : refuse(p, name, value, "memory");
+}
+
 static int set_hooks(struct parse *p, const char *name, const char *value) {
-    p->result =
-        lfs_fail(p->err, LFS_E_UNSUPPORTED, "-o %s%s: this version runs no hooks; leave the option away", name, value);
-    return -1;
+    return set_text(p, &p->out->hooks, name, value, "a directory");
+}
+
+static int set_hooks_timeout(struct parse *p, const char *name, const char *value) {
+    unsigned long number;
+    if (parse_number(value, 10, 86400, &number) < 0 || number < 1)
+        return refuse(p, name, value, "a number of seconds from 1 to 86400");
+    p->out->hooks_timeout = (unsigned)number;
+    return 0;
 }
 
 static int set_control_mode(struct parse *p, const char *name, const char *value) {
@@ -219,11 +236,7 @@ static int set_log_level(struct parse *p, const char *name, const char *value) {
 }
 
 static int set_log_file(struct parse *p, const char *name, const char *value) {
-    if (!*value)
-        return refuse(p, name, value, "a file");
-    free(p->out->log_file);
-    p->out->log_file = strdup(value);
-    return p->out->log_file ? 0 : refuse(p, name, value, "memory");
+    return set_text(p, &p->out->log_file, name, value, "a file");
 }
 
 static int set_value(struct parse *p, const char *arg) {
@@ -237,6 +250,7 @@ static int set_value(struct parse *p, const char *arg) {
         {"passthrough=", set_passthrough},
         {"cache_mb=", set_cache},
         {"hooks=", set_hooks},
+        {"hooks_timeout=", set_hooks_timeout},
         {"control_mode=", set_control_mode},
         {"attr_timeout=", set_attr_timeout},
         {"entry_timeout=", set_entry_timeout},
@@ -343,6 +357,7 @@ errint_t lfs_options_parse(int argc, char **argv, struct lfs_options *out, struc
         .control_mode = 0600,
         .max_threads = 10,
         .log_level = LFS_LOG_INFO,
+        .hooks_timeout = 300,
         .args = FUSE_ARGS_INIT(0, NULL),
     };
     if (copy_arguments(argc, argv, &out->args) < 0)
@@ -367,6 +382,7 @@ void lfs_options_free(struct lfs_options *options) {
     free(options->dataset);
     free(options->mountpoint);
     free(options->log_file);
+    free(options->hooks);
     free_list(options->bases);
     free_list(options->map_old);
     free_list(options->map_new);

@@ -26,6 +26,8 @@ struct lfs_options {
     unsigned max_threads;
     enum lfs_log_level log_level;
     char *log_file;
+    char *hooks;            /* a directory; NULL = none */
+    unsigned hooks_timeout; /* seconds that a hook may take */
     struct fuse_args args; /* what libfuse is to be told */
 };
 

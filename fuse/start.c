@@ -5,11 +5,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -164,8 +167,25 @@ void lfs_start_tune(void) { pthread_once(&tuned, raise_read_ahead); }
 
 /* --- INIT --- */
 
+/* A service manager that waits (sd_notify(3)) names a socket; '@' stands for the NUL of an abstract one. */
+static void notify_manager(void) {
+    const char *name = getenv("NOTIFY_SOCKET"), *ready = "READY=1";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = name ? strlen(name) : 0;
+    if (length == 0 || length >= sizeof address.sun_path || (*name != '/' && *name != '@'))
+        return;
+    memcpy(address.sun_path, name, length);
+    if (*name == '@')
+        address.sun_path[0] = '\0';
+    LFS_AUTO_FD fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || sendto(fd, ready, strlen(ready), MSG_NOSIGNAL, (struct sockaddr *)&address,
+                         (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
+        lfs_log(LFS_LOG_WARNING, "cannot tell %s that the mount answers: %s", name, strerror(errno));
+}
+
 void lfs_start_ready(struct lfs_mount *m) {
     tuned_mountpoint = m->mountpoint;
+    notify_manager();
     if (m->ready_fd < 0)
         return;
     ssize_t written = write(m->ready_fd, "", 1);

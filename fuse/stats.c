@@ -10,6 +10,7 @@
 #include "fuse/handles.h"
 #include "fuse/texts.h"
 #include "util/buf.h"
+#include "verbs/answer.h"
 #include "version.h"
 
 typedef _Atomic uint64_t counter;
@@ -37,7 +38,7 @@ static const char *const op_words[LFS_OPS] = {
     [LFS_OP_LOOKUP] = "lookup",   [LFS_OP_FORGET] = "forget",         [LFS_OP_GETATTR] = "getattr",
     [LFS_OP_SETATTR] = "setattr", [LFS_OP_READLINK] = "readlink",     [LFS_OP_OPEN] = "open",
     [LFS_OP_READ] = "read",       [LFS_OP_WRITE] = "write",           [LFS_OP_FLUSH] = "flush",
-    [LFS_OP_RELEASE] = "release", [LFS_OP_OPENDIR] = "opendir",       [LFS_OP_READDIR] = "readdir",
+    [LFS_OP_POLL] = "poll",       [LFS_OP_RELEASE] = "release", [LFS_OP_OPENDIR] = "opendir",       [LFS_OP_READDIR] = "readdir",
     [LFS_OP_MKDIR] = "mkdir",     [LFS_OP_RMDIR] = "rmdir",           [LFS_OP_SYMLINK] = "symlink",
     [LFS_OP_UNLINK] = "unlink",   [LFS_OP_RENAME] = "rename",         [LFS_OP_CREATE] = "create",
     [LFS_OP_LINK] = "link",       [LFS_OP_FSYNC] = "fsync",
@@ -92,13 +93,11 @@ void lfs_stats_read(struct lfs_stats *stats, enum lfs_read_kind kind, size_t byt
 void lfs_stats_written(struct lfs_stats *stats, size_t bytes) { add(&stats->written, bytes); }
 
 static size_t result_of(const char *answer, size_t length) {
-    static const char key[] = "result: ";
-    size_t skip = sizeof key - 1;
-    for (size_t i = 0; length > skip && strncmp(answer, key, skip) == 0 && i < RESULTS - 1; i++) {
-        size_t n = strlen(results[i]);
-        if (length - skip > n && strncmp(answer + skip, results[i], n) == 0 && answer[skip + n] == '\n')
+    size_t n;
+    const char *word = lfs_answer_find(answer, length, "result", &n);
+    for (size_t i = 0; word && i < RESULTS - 1; i++)
+        if (n == strlen(results[i]) && strncmp(word, results[i], n) == 0)
             return i;
-    }
     return RESULTS - 1;
 }
 

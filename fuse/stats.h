@@ -18,6 +18,7 @@ enum lfs_op {
     LFS_OP_READ,
     LFS_OP_WRITE,
     LFS_OP_FLUSH,
+    LFS_OP_POLL,
     LFS_OP_RELEASE,
     LFS_OP_OPENDIR,
     LFS_OP_READDIR,

@@ -11,9 +11,11 @@
 #include "util/cleanup.h"
 #include "util/map.h"
 #include "verbs/branches.h"
+#include "verbs/fsck.h"
 
 enum {
     BUCKETS = 256,
+    FLEETING_MAX = 8, /* texts between the look at a name and its opening */
     CLOCK_TICK_NS = 50000000, /* see table/view.c */
 };
 
@@ -22,27 +24,49 @@ enum {
 /* Files at the root of the mount; those of branches are reports. */
 struct source {
     const char *name;
-    /* What it is made of; NULL: every look gives another text. */
-    errint_t (*stamp)(struct lfs_mount *m, struct lfs_report_stamp *out);
-    errint_t (*render)(struct lfs_mount *m, struct lfs_buf *out, struct timespec *time, struct lfs_error *err);
+    bool slow; /* made when it is opened, else by every look at its name, which gives another text each time */
+    errint_t (*render)(struct lfs_mount *m, const atomic_bool *cancel, struct lfs_buf *out, struct timespec *time,
+                       struct lfs_error *err);
 };
 
-/* Every look makes it anew: bytes that only one branch holds depend on what lies in any directory. */
-static errint_t render_branches(struct lfs_mount *m, struct lfs_buf *out, struct timespec *time,
-                                struct lfs_error *err) {
-    struct lfs_error why = {0};
-    LFS_TRY(lfs_tree_time(m, "", time));
-    errint_t result = lfs_branches_table(m->dataset, NULL, out, &why);
-    if (result == 0 || result == -ENOMEM)
-        return result < 0 ? lfs_fail_nomem(err) : 0;
-    lfs_buf_clear(out); /* why there is no table is the text */
-    lfs_buf_printf(out, "# %s\n", why.message);
+/* Why there is no text is the text. */
+static errint_t or_why(errint_t result, struct lfs_buf *out, const struct lfs_error *why, struct lfs_error *err) {
+    if (result == 0 || result == -EINTR)
+        return result;
+    if (result == -ENOMEM)
+        return lfs_fail_nomem(err);
+    lfs_buf_clear(out);
+    lfs_buf_printf(out, "# %s\n", why->message);
     return lfs_buf_check(out, err);
 }
 
+/* Every look makes it anew: bytes that only one branch holds depend on what lies in any directory. */
+static errint_t render_branches(struct lfs_mount *m, const atomic_bool *cancel, struct lfs_buf *out,
+                                struct timespec *time, struct lfs_error *err) {
+    struct lfs_error why = {0};
+    LFS_TRY(lfs_tree_time(m, "", time));
+    return or_why(lfs_branches_table(m->dataset, cancel, out, &why), out, &why, err);
+}
+
+static errint_t render_check(struct lfs_mount *m, const atomic_bool *cancel, struct lfs_buf *out, struct timespec *time,
+                             struct lfs_error *err) {
+    struct lfs_error why = {0};
+    struct lfs_fsck_result found;
+    struct lfs_fsck_options options = {.cancel = cancel};
+    LFS_TRY(lfs_tree_time(m, "", time));
+    return or_why(lfs_fsck_run(m->dataset, &options, out, &found, &why), out, &why, err);
+}
+
+static errint_t render_stats(struct lfs_mount *m, const atomic_bool *cancel, struct lfs_buf *out, struct timespec *time,
+                             struct lfs_error *err) {
+    (void)cancel;
+    return lfs_stats_render(m, out, time, err);
+}
+
 static const struct source sources[] = {
-    {".branches", NULL, render_branches},
-    {".stats", NULL, lfs_stats_render},
+    {".branches", false, render_branches},
+    {".stats", false, render_stats},
+    {".fsck", true, render_check},
 };
 
 static const struct source *source_of(const struct lfs_node *place, const char *what) {
@@ -67,12 +91,18 @@ enum lfs_text_is lfs_text_is(struct lfs_mount *m, const struct lfs_node *place, 
 }
 
 bool lfs_text_is_volatile(const struct lfs_node *place, const char *what) {
-    const struct source *source = source_of(place, what);
-    return source && !source->stamp;
+    return source_of(place, what);
 }
 
+bool lfs_text_is_slow(const struct lfs_node *place, const char *what) {
+    const struct source *source = source_of(place, what);
+    return source && source->slow;
+}
+
+const struct lfs_node *lfs_text_place(const struct lfs_node *node) { return node->branch ? node->branch : node->parent; }
+
 const char *const *lfs_text_names(const struct lfs_node *place) {
-    static const char *const of_root[] = {".branches", NULL}; /* .stats is never twice the same: no archive wants it */
+    static const char *const of_root[] = {".fsck", ".branches", NULL}; /* .stats is never twice the same: no archive wants it */
     return place->kind == LFS_NODE_BRANCH ? lfs_report_files : of_root;
 }
 
@@ -81,16 +111,14 @@ static errint_t stamp(struct lfs_mount *m, const struct lfs_node *place, const c
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
     *out = (struct lfs_report_stamp){0};
-    if (source)
-        return source->stamp ? source->stamp(m, out) : 0;
-    return lfs_report_stamp(&call, out, NULL);
+    return source ? 0 : lfs_report_stamp(&call, out, NULL);
 }
 
-static errint_t render(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_buf *out,
-                       struct timespec *time) {
+static errint_t render(struct lfs_mount *m, const struct lfs_node *place, const char *what, const atomic_bool *cancel,
+                       struct lfs_buf *out, struct timespec *time) {
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
-    return source ? source->render(m, out, time, NULL) : lfs_report_render(&call, out, time, NULL);
+    return source ? source->render(m, cancel, out, time, NULL) : lfs_report_render(&call, out, time, NULL);
 }
 
 /* --- the cache --- */
@@ -102,15 +130,21 @@ struct entry {
     char *what;
     struct lfs_report_stamp stamp;
     struct timespec made;
-    bool stale; /* something newer was made: only for those who hold its node */
+    bool fleeting; /* no look finds it again: only who has its node */
+    bool stale;    /* something newer was made: only for those who hold its node */
     struct entry *next_in_bucket, *newer, *older;
+};
+
+struct order {
+    struct entry *newest, *oldest;
+    size_t bytes, count;
 };
 
 struct lfs_texts {
     pthread_mutex_t lock;
     struct entry *buckets[BUCKETS];
-    struct entry *newest, *oldest;
-    size_t bytes, bytes_max, count;
+    struct order lasting, fleeting; /* what is made at each look drives nothing out that serves many */
+    size_t bytes_max;               /* of the lasting ones */
     uint64_t hits, misses;
     struct lfs_report_cache *facts;
 };
@@ -144,34 +178,41 @@ static size_t bucket_of(uint64_t place, const char *what) { return lfs_hash(what
 
 static size_t cost(const struct entry *e) { return e->text.size + strlen(e->what) + sizeof *e; }
 
-static void take_out(struct lfs_texts *texts, struct entry *e) {
-    *(e->newer ? &e->newer->older : &texts->newest) = e->older;
-    *(e->older ? &e->older->newer : &texts->oldest) = e->newer;
+static struct order *order_of(struct lfs_texts *texts, const struct entry *e) {
+    return e->fleeting ? &texts->fleeting : &texts->lasting;
+}
+
+static void take_out(struct order *o, struct entry *e) {
+    *(e->newer ? &e->newer->older : &o->newest) = e->older;
+    *(e->older ? &e->older->newer : &o->oldest) = e->newer;
     e->newer = e->older = NULL;
 }
 
-static void put_first(struct lfs_texts *texts, struct entry *e) {
-    e->older = texts->newest;
-    *(texts->newest ? &texts->newest->newer : &texts->oldest) = e;
-    texts->newest = e;
+static void put_first(struct order *o, struct entry *e) {
+    e->older = o->newest;
+    *(o->newest ? &o->newest->newer : &o->oldest) = e;
+    o->newest = e;
 }
 
 static void drop(struct lfs_texts *texts, struct entry *e) {
     struct entry **at = &texts->buckets[bucket_of(e->place, e->what)];
+    struct order *o = order_of(texts, e);
     while (*at != e)
         at = &(*at)->next_in_bucket;
     *at = e->next_in_bucket;
-    take_out(texts, e);
-    texts->bytes -= cost(e);
-    texts->count--;
+    take_out(o, e);
+    o->bytes -= cost(e);
+    o->count--;
     lfs_text_release(&e->text);
 }
 
 void lfs_texts_free(struct lfs_texts *texts) {
     if (!texts)
         return;
-    while (texts->newest)
-        drop(texts, texts->newest);
+    while (texts->lasting.newest)
+        drop(texts, texts->lasting.newest);
+    while (texts->fleeting.newest)
+        drop(texts, texts->fleeting.newest);
     lfs_report_cache_free(texts->facts);
     pthread_mutex_destroy(&texts->lock);
     free(texts);
@@ -179,7 +220,8 @@ void lfs_texts_free(struct lfs_texts *texts) {
 
 void lfs_texts_count(struct lfs_texts *texts, struct lfs_cache_counts *out) {
     pthread_mutex_lock(&texts->lock);
-    *out = (struct lfs_cache_counts){texts->hits, texts->misses, texts->count, texts->bytes};
+    *out = (struct lfs_cache_counts){texts->hits, texts->misses, texts->lasting.count + texts->fleeting.count,
+                                     texts->lasting.bytes + texts->fleeting.bytes};
     pthread_mutex_unlock(&texts->lock);
 }
 
@@ -209,8 +251,8 @@ static struct entry *find(struct lfs_texts *texts, const struct wanted *w) {
     while (e && !matches(e, w))
         e = e->next_in_bucket;
     if (e) {
-        take_out(texts, e);
-        put_first(texts, e);
+        take_out(order_of(texts, e), e);
+        put_first(order_of(texts, e), e);
         atomic_fetch_add(&e->users, 1);
     }
     return e;
@@ -219,6 +261,7 @@ static struct entry *find(struct lfs_texts *texts, const struct wanted *w) {
 /* Take over a text that was made; one that came out the same before is used again, so that its node stays. */
 static struct entry *keep(struct lfs_texts *texts, struct entry *made) {
     struct wanted same = {.place = made->place, .what = made->what, .token = &made->text.token};
+    struct order *o = order_of(texts, made);
     pthread_mutex_lock(&texts->lock);
     for (struct entry *e = texts->buckets[bucket_of(made->place, made->what)]; e; e = e->next_in_bucket)
         if (e->place == made->place && strcmp(e->what, made->what) == 0)
@@ -234,20 +277,20 @@ static struct entry *keep(struct lfs_texts *texts, struct entry *made) {
         size_t b = bucket_of(e->place, e->what);
         e->next_in_bucket = texts->buckets[b];
         texts->buckets[b] = e;
-        put_first(texts, e);
-        texts->bytes += cost(e);
-        texts->count++;
+        put_first(o, e);
+        o->bytes += cost(e);
+        o->count++;
         atomic_fetch_add(&e->users, 1);
     }
-    while (texts->bytes > texts->bytes_max && texts->oldest != e)
-        drop(texts, texts->oldest);
+    while (o->oldest != e && (e->fleeting ? o->count > FLEETING_MAX : o->bytes > texts->bytes_max))
+        drop(texts, o->oldest);
     pthread_mutex_unlock(&texts->lock);
     return e;
 }
 
 /* No lock is held: it may read a whole history. */
 static errint_t make(struct lfs_mount *m, const struct lfs_node *place, const char *what,
-                     const struct lfs_report_stamp *stamp, struct entry **out) {
+                     const struct lfs_report_stamp *stamp, const atomic_bool *cancel, struct entry **out) {
     LFS_AUTO_BUF text = {0};
     struct entry *e = calloc(1, sizeof *e);
     if (!e || !(e->what = strdup(what))) {
@@ -257,8 +300,9 @@ static errint_t make(struct lfs_mount *m, const struct lfs_node *place, const ch
     atomic_init(&e->users, 1);
     e->place = place->token;
     e->stamp = *stamp;
+    e->fleeting = lfs_text_is_volatile(place, what);
     clock_gettime(CLOCK_REALTIME, &e->made);
-    errint_t result = render(m, place, what, &text, &e->text.time);
+    errint_t result = render(m, place, what, cancel, &text, &e->text.time);
     if (result < 0) {
         lfs_text_release(&e->text);
         return result;
@@ -282,20 +326,28 @@ errint_t lfs_text_get(struct lfs_mount *m, const struct lfs_node *place, const c
     LFS_TRY(stamp(m, place, what, &now));
     pthread_mutex_lock(&m->texts->lock);
     e = forgets ? NULL : find(m->texts, &w);
-    *(e ? &m->texts->hits : &m->texts->misses) += !known_only;
+    *(e ? &m->texts->hits : &m->texts->misses) += !known_only && !forgets;
     pthread_mutex_unlock(&m->texts->lock);
     if (!e && known_only)
         return -EAGAIN;
     if (!e) {
-        LFS_TRY(make(m, place, what, &now, &e));
+        LFS_TRY(make(m, place, what, &now, NULL, &e));
         e = keep(m->texts, e);
     }
     *out = &e->text;
     return 0;
 }
 
+errint_t lfs_text_make(struct lfs_mount *m, const struct lfs_node *node, const atomic_bool *cancel, struct lfs_text **out) {
+    const struct lfs_report_stamp none = {0};
+    struct entry *e;
+    LFS_TRY(make(m, lfs_text_place(node), node->text, &none, cancel, &e));
+    *out = &e->text;
+    return 0;
+}
+
 errint_t lfs_text_of(struct lfs_mount *m, const struct lfs_node *node, struct lfs_text **out) {
-    const struct lfs_node *place = node->branch ? node->branch : node->parent;
+    const struct lfs_node *place = lfs_text_place(node);
     struct wanted w = {.place = place->token, .what = node->text, .token = &node->token};
     pthread_mutex_lock(&m->texts->lock);
     struct entry *e = find(m->texts, &w);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "commit/build.h"
+#include "commit/expect.h"
 #include "format/deletion.h"
 #include "store/file.h"
 #include "util/cleanup.h"
@@ -137,6 +138,7 @@ static errint_t build_fragments(const struct lfs_build *b, LanceManifest *m, str
     struct lfs_map files = {0};
     if (plan->fragments_changed)
         LFS_TRY(map_files(b, &files, err));
+    lfs_expect_merge(b, &files);
     m->n_fragments = plan->n_fragments;
     m->fragments = LFS_NEW_ARRAY(b->arena, LanceFragment *, plan->n_fragments + 1);
     if (!m->fragments)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commit/build.h"
+#include "commit/expect.h"
 #include "util/cleanup.h"
 
 /* What lies where no link and no copy can be had from (an object store) keeps its base. */
@@ -101,6 +102,7 @@ errint_t lfs_build_rehomed(const struct lfs_build *b, struct lfs_manifest *out, 
     if (!m)
         return lfs_fail_nomem(err);
     *out = (struct lfs_manifest){.message = m};
+    lfs_expect_rehome(b);
     LFS_TRY(rehome_fragments(b, m, err));
     LFS_TRY(rehome_indices(b, &out->indices, err));
     LanceBasePath **bases = LFS_NEW_ARRAY(b->arena, LanceBasePath *, m->n_base_paths + 1);

@@ -10,6 +10,7 @@
 
 #include "merge/plan.h"
 #include "table/lineage.h"
+#include "util/progress.h"
 
 enum lfs_placing { LFS_PLACE_GRAFT, LFS_PLACE_LINK, LFS_PLACE_COPY }; /* interface.md section 4 */
 
@@ -31,6 +32,7 @@ struct lfs_commit_request {
     const struct lfs_property *properties; /* of the transaction: lancefs.source, the message, the user's */
     size_t n_properties;
     const atomic_bool *cancel; /* looked at until the last step; may be NULL */
+    struct lfs_progress *progress; /* may be NULL */
 };
 
 struct lfs_commit_result {

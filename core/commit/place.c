@@ -8,6 +8,7 @@
 #include <string.h>
 #include <uuid/uuid.h>
 
+#include "commit/expect.h"
 #include "format/deletion.h"
 #include "store/file.h"
 #include "table/root.h"
@@ -49,6 +50,7 @@ errint_t lfs_placer_init(struct lfs_placer *p, const struct lfs_commit_request *
         .rehome = request->rehome,
         .sync = request->sync,
         .cancel = request->cancel,
+        .progress = request->progress,
         .with_blobs = schema_has_blobs(request->source_version->manifest.message),
         .n_bases = m->n_base_paths,
         .capacity = m->n_base_paths + 8,
@@ -161,7 +163,7 @@ static errint_t copy_file(struct lfs_placer *p, int fd, const struct stat *st, c
         return lfs_fail_nomem(err);
     LFS_AUTO_FD other = lfs_open_beneath(root_fd(p), path, O_PATH, 0);
     if (other < 0)
-        return lfs_copy_new(fd, root_fd(p), directory, name, p->sync, err);
+        return lfs_copy_new(fd, root_fd(p), directory, name, p->sync, &(struct lfs_copying){p->cancel, p->progress}, err);
     if (fstat(other, &there) == 0 && there.st_size == st->st_size)
         return 0;
     return lfs_fail(err, LFS_E_CORRUPT, "%s is in the way: another file of that name", path);
@@ -326,10 +328,13 @@ static errint_t place_blobs(struct lfs_placer *p, const struct lfs_location *fro
     for (struct dirent *e; result == 0 && (e = readdir(list));) {
         if (e->d_name[0] == '.')
             continue;
+        uint64_t begin = lfs_expect_begin(p);
+        lfs_expect_more(p);
         struct lfs_location blob = {dir.inside, lfs_join(p->arena, dir.directory, dir.name), lfs_strdup(p->arena, e->d_name)};
         result = blob.directory && blob.name
                      ? bring(p, &blob, 0, to, blob.name, p->mode == LFS_PLACE_COPY, !grafted, err)
                      : lfs_fail_nomem(err);
+        lfs_expect_end(p, begin, 0);
     }
     closedir(list);
     return result;
@@ -338,8 +343,10 @@ static errint_t place_blobs(struct lfs_placer *p, const struct lfs_location *fro
 errint_t lfs_place_data_file(struct lfs_placer *p, LanceDataFile *file, struct lfs_error *err) {
     struct lfs_location from;
     int64_t base;
+    uint64_t begin = lfs_expect_begin(p);
     LFS_TRY(place(p, LFS_FILE_DATA, file->has_base_id ? (int64_t)file->base_id : LFS_NO_BASE,
                   file->path ? file->path : "", file->file_size_bytes, &base, &from, err));
+    lfs_expect_end(p, begin, file->file_size_bytes);
     if (p->with_blobs)
         LFS_TRY(place_blobs(p, &from, file->path, base, err));
     file->has_base_id = base != LFS_NO_BASE;
@@ -352,9 +359,11 @@ errint_t lfs_place_deletion_file(struct lfs_placer *p, uint64_t fragment_id, Lan
     struct lfs_location from;
     int64_t base;
     char name[80];
+    uint64_t begin = lfs_expect_begin(p);
     lfs_deletion_file_name(fragment_id, file, name, sizeof name);
     LFS_TRY(place(p, LFS_FILE_DELETION, file->has_base_id ? (int64_t)file->base_id : LFS_NO_BASE, name, 0, &base, &from,
                   err));
+    lfs_expect_end(p, begin, 0);
     file->has_base_id = base != LFS_NO_BASE;
     file->base_id = base != LFS_NO_BASE ? (uint32_t)base : 0;
     return 0;
@@ -411,10 +420,14 @@ static errint_t bring_index(struct lfs_placer *p, int fd, const struct lfs_locat
     for (struct dirent *e; result == 0 && (e = readdir(list));) {
         if (e->d_name[0] == '.')
             continue;
+        uint64_t begin = lfs_expect_begin(p);
         struct lfs_location file = {from->inside, lfs_join(p->arena, from->directory, from->name),
                                     lfs_strdup(p->arena, e->d_name)};
         result = file.directory && file.name ? bring(p, &file, 0, to, file.name, p->mode == LFS_PLACE_COPY, true, err)
                                              : lfs_fail_nomem(err);
+        if (p->mode != LFS_PLACE_COPY) /* those were counted before */
+            lfs_expect_more(p);
+        lfs_expect_end(p, begin, p->mode == LFS_PLACE_COPY ? lfs_expect_begin(p) - begin : 0);
     }
     closedir(list);
     return result == 0 && p->sync ? lfs_sync_dir(root_fd(p), to, err) : result;
@@ -432,6 +445,21 @@ errint_t lfs_place_index(struct lfs_placer *p, LanceIndex *index, struct lfs_err
     index->has_base_id = false;
     index->base_id = 0;
     return 0;
+}
+
+void lfs_placer_expect_index(struct lfs_placer *p, const LanceIndex *index) {
+    char uuid[UUID_STR_LEN];
+    struct lfs_location from;
+    struct stat st;
+    int fd = uuid_text(p, index, uuid, NULL) < 0 ? -1 : open_index(p, p->source, index, uuid, &from, NULL);
+    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!list && fd >= 0)
+        close(fd);
+    for (struct dirent *e; list && (e = readdir(list));)
+        if (e->d_name[0] != '.' && fstatat(fd, e->d_name, &st, 0) == 0)
+            lfs_progress_expect(p->progress, 1, (uint64_t)st.st_size);
+    if (list)
+        closedir(list);
 }
 
 errint_t lfs_place_own_index(struct lfs_placer *p, LanceIndex **index, struct lfs_error *err) {
@@ -593,6 +621,7 @@ errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_error *err) {
     static const char *const own_parts[] = {"data", "_deletions"};
     if (!p->sync)
         return 0;
+    lfs_progress_stage(p->progress, "flushing to the disk", 0);
     LFS_TRY(flush_files(p, err));
     char *storage = lfs_line_storage_dir(p->arena, p->source_line);
     for (size_t i = 0; storage && p->storage_made && i < 3; i++) {

@@ -22,6 +22,7 @@ struct lfs_placer {
     enum lfs_placing mode;
     bool sync;
     const atomic_bool *cancel;
+    struct lfs_progress *progress; /* may be NULL; see expect.h */
     bool rehome; /* the source is the target: what it has elsewhere comes into its own storage */
     bool storage_made, with_blobs;
     LanceBasePath **bases; /* the target's, and those that placing adds */
@@ -52,6 +53,9 @@ errint_t lfs_place_deletion_file(struct lfs_placer *placer, uint64_t fragment_id
 
 /* The files of an index go into the target's own _indices/<uuid>; its base id is cleared. */
 errint_t lfs_place_index(struct lfs_placer *placer, LanceIndex *index, struct lfs_error *err);
+
+/* The number and size of the source's files of an index, for progress. What cannot be found is not counted. */
+void lfs_placer_expect_index(struct lfs_placer *placer, const LanceIndex *index);
 
 /* An index that the target has already. Stock Lance names the wrong base for one that a branch of a branch inherited
  * (lance-format section 13, S1): then its files are brought into the target's own storage and *index becomes a copy

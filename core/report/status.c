@@ -35,25 +35,6 @@ static void put_text(struct lfs_buf *out, const char *key, const char *value) {
     lfs_line_end(out);
 }
 
-/* A line's first version, which is its parent's state; 0 for main, and for lines of which nothing is known any more. */
-static uint64_t first_of(struct lfs_report *report, const char *line) {
-    struct lfs_branch branch;
-    if (lfs_lines_any_branch(&report->lines, line, &branch, NULL) < 0 || branch.n_forks == 0)
-        return 0;
-    return branch.forks[branch.n_forks - 1].version;
-}
-
-/* How many commits does `a` hold that `b` does not? */
-static uint64_t commits_over(struct lfs_report *report, const struct lfs_vector *a, const struct lfs_vector *b) {
-    uint64_t n = 0;
-    for (size_t i = 0; i < a->count; i++) {
-        uint64_t from = lfs_vector_get(b, a->entries[i].line), first = first_of(report, a->entries[i].line);
-        from = from > first ? from : first;
-        n += a->entries[i].version > from ? a->entries[i].version - from : 0;
-    }
-    return n;
-}
-
 static const char *towards(uint64_t ahead, uint64_t behind) {
     return ahead == 0 ? "up-to-date" : behind == 0 ? "fast-forward" : "merge";
 }
@@ -66,7 +47,7 @@ static errint_t put_relation(struct lfs_report *report, const struct lfs_branch 
     lfs_vector_init(&theirs, report->arena);
     LFS_TRY(lfs_state_vector(&report->branch, report->tip, &mine, err));
     LFS_TRY(lfs_state_vector(parent, tip, &theirs, err));
-    uint64_t ahead = commits_over(report, &mine, &theirs), behind = commits_over(report, &theirs, &mine);
+    uint64_t ahead = lfs_lines_ahead(&report->lines, &mine, &theirs), behind = lfs_lines_ahead(&report->lines, &theirs, &mine);
     lfs_report_raise_time(report, lfs_report_time(tip));
     put_number(report->out, "parent-version", tip->number);
     put_number(report->out, "ahead", ahead);

@@ -228,24 +228,29 @@ int lfs_link_beneath(int source_dirfd, const char *source_path, int dirfd, const
     return lfs_link_at(from, last, to, name);
 }
 
-static errint_t copy_bytes(int source, int target, const char *name, struct lfs_error *err) {
-    if (ioctl(target, FICLONE, source) == 0)
-        return 0;
-    off_t offset = 0;
-    for (;;) {
-        ssize_t n = copy_file_range(source, &offset, target, NULL, COPY_CHUNK, 0);
-        if (n == 0)
+static bool is_cancelled(const struct lfs_copying *c) { return c->cancel && atomic_load(c->cancel); }
+
+/* By the kernel alone. *offset: how far it came; 0 where it cannot do that here. */
+static errint_t copy_range(int source, int target, const char *name, const struct lfs_copying *c, off_t *offset,
+                           struct lfs_error *err) {
+    while (!is_cancelled(c)) {
+        ssize_t n = copy_file_range(source, offset, target, NULL, COPY_CHUNK, 0);
+        if (n == 0 || (n < 0 && errno != EINTR && *offset == 0))
             return 0;
-        if (n > 0 || errno == EINTR)
-            continue;
-        if (offset == 0)
-            break; /* not supported here: plain reads and writes */
-        return lfs_fail_errno(err, errno, "cannot copy to %s", name);
+        if (n < 0 && errno != EINTR)
+            return lfs_fail_errno(err, errno, "cannot copy to %s", name);
+        lfs_progress_bytes(c->progress, n > 0 ? (uint64_t)n : 0);
     }
+    return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
+}
+
+static errint_t read_and_write(int source, int target, const char *name, const struct lfs_copying *c,
+                               struct lfs_error *err) {
     LFS_AUTO_BUF chunk = {0};
+    off_t offset = 0;
     if (!lfs_buf_extend(&chunk, COPY_CHUNK))
         return lfs_fail_nomem(err);
-    for (;;) {
+    while (!is_cancelled(c)) {
         ssize_t n = pread(source, chunk.data, COPY_CHUNK, offset);
         if (n < 0 && errno == EINTR)
             continue;
@@ -255,12 +260,25 @@ static errint_t copy_bytes(int source, int target, const char *name, struct lfs_
             return 0;
         chunk.length = (size_t)n;
         LFS_TRY(write_all(target, &chunk, name, err));
+        lfs_progress_bytes(c->progress, (uint64_t)n);
         offset += n;
     }
+    return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
+}
+
+static errint_t copy_bytes(int source, int target, const char *name, const struct lfs_copying *c, struct lfs_error *err) {
+    struct stat st;
+    off_t offset = 0;
+    if (ioctl(target, FICLONE, source) == 0) {
+        lfs_progress_bytes(c->progress, fstat(target, &st) == 0 ? (uint64_t)st.st_size : 0);
+        return 0;
+    }
+    LFS_TRY(copy_range(source, target, name, c, &offset, err));
+    return offset ? 0 : read_and_write(source, target, name, c, err);
 }
 
 errint_t lfs_copy_new(int source_fd, int dirfd, const char *directory, const char *name, bool sync,
-                      struct lfs_error *err) {
+                      const struct lfs_copying *copying, struct lfs_error *err) {
     char staged[32];
     LFS_AUTO_FD dir = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
@@ -268,7 +286,7 @@ errint_t lfs_copy_new(int source_fd, int dirfd, const char *directory, const cha
     LFS_AUTO_FD fd = stage(dir, staged);
     if (fd < 0)
         return lfs_fail_errno(err, -fd, "cannot write in %s", directory);
-    errint_t result = copy_bytes(source_fd, fd, name, err);
+    errint_t result = copy_bytes(source_fd, fd, name, copying, err);
     if (result == 0)
         result = finish(&fd, sync, name, err);
     if (result == 0)

@@ -12,6 +12,7 @@
 
 #include "util/buf.h"
 #include "util/error.h"
+#include "util/progress.h"
 
 /* openat2 beneath `dirfd`; "" or NULL is the directory itself. The descriptor or a negative errno: -ELOOP for a path that
  * leads out. */
@@ -50,8 +51,13 @@ int lfs_link_beneath(int source_dirfd, const char *source_path, int dirfd, const
 /* The same between two open directories; the names hold no '/'. Opens nothing. */
 int lfs_link_at(int source_dir, const char *source_name, int dir, const char *name);
 
-/* A copy of `source_fd` as a new file, sharing extents where the file system can; flushed when `sync`. */
+/* A copy of `source_fd` as a new file, sharing extents where the file system can; flushed when `sync`. How far it is, and
+ * whether it is to go on, is asked for each MiB: LFS_E_INTERRUPTED leaves no file. */
+struct lfs_copying {
+    const atomic_bool *cancel;     /* may be NULL */
+    struct lfs_progress *progress; /* may be NULL: its bytes */
+};
 errint_t lfs_copy_new(int source_fd, int dirfd, const char *directory, const char *name, bool sync,
-                      struct lfs_error *err);
+                      const struct lfs_copying *copying, struct lfs_error *err);
 
 #endif

@@ -72,6 +72,22 @@ static const char *metadata_of(const struct lfs_version *version, const char *ke
     return text ? text : "";
 }
 
+uint64_t lfs_lines_ahead(const struct lfs_lines *lines, const struct lfs_vector *a, const struct lfs_vector *b) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        const struct lfs_vector_entry *e = &a->entries[i];
+        struct lfs_branch branch; /* of a line of which nothing is known any more all versions count */
+        uint64_t from = lfs_vector_get(b, e->line),
+                 first = lfs_lines_any_branch(lines, e->line, &branch, NULL) < 0 || branch.n_forks == 0
+                             ? 0
+                             : branch.forks[branch.n_forks - 1].version;
+        from = from > first ? from : first;
+        n += e->version > from ? e->version - from : 0;
+    }
+    return n;
+}
+
+
 const char *lfs_version_picked(const struct lfs_version *version) { return metadata_of(version, LFS_KEY_PICKED); }
 
 const char *lfs_version_partial(const struct lfs_version *version) { return metadata_of(version, LFS_KEY_PARTIAL); }

@@ -55,6 +55,10 @@ errint_t lfs_lines_version(const struct lfs_lines *lines, const char *line, uint
 errint_t lfs_state_vector(const struct lfs_branch *branch, const struct lfs_version *version, struct lfs_vector *out,
                           struct lfs_error *err);
 
+/* How many commits does a state that holds `a` have that one which holds `b` lacks? Those of every line; a line's first
+ * version is its parent's state. */
+uint64_t lfs_lines_ahead(const struct lfs_lines *lines, const struct lfs_vector *a, const struct lfs_vector *b);
+
 /* What a version carries under LFS_KEY_PICKED and under LFS_KEY_PARTIAL; "" where there is nothing. */
 const char *lfs_version_picked(const struct lfs_version *version);
 const char *lfs_version_partial(const struct lfs_version *version);

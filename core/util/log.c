@@ -5,23 +5,44 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 static int log_fd = STDERR_FILENO;
 static enum lfs_log_level log_level = LFS_LOG_INFO;
+static char *log_path; /* absolute: who logs leaves its working directory */
+
+static int open_file(const char *path) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    return fd < 0 ? -errno : fd;
+}
 
 int lfs_log_open(const char *path, enum lfs_log_level level) {
     log_level = level;
     if (!path)
         return 0;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int fd = open_file(path);
     if (fd < 0)
-        return -errno;
+        return fd;
+    free(log_path);
+    log_path = realpath(path, NULL);
     if (log_fd != STDERR_FILENO)
         close(log_fd);
     log_fd = fd;
     return 0;
+}
+
+/* The descriptor keeps its number, so that nobody who logs meanwhile needs a lock. */
+int lfs_log_reopen(void) {
+    if (!log_path)
+        return 0;
+    int fd = open_file(log_path);
+    if (fd < 0)
+        return fd;
+    int result = dup3(fd, log_fd, O_CLOEXEC) < 0 ? -errno : 0;
+    close(fd);
+    return result;
 }
 
 void lfs_log(enum lfs_log_level level, const char *format, ...) {

@@ -80,3 +80,17 @@ errint_t lfs_answer_error(struct lfs_buf *out, const struct lfs_error *error) {
     lfs_answer_text(out, "error", error->message);
     return -error->sys_errno;
 }
+
+const char *lfs_answer_find(const char *text, size_t length, const char *key, size_t *value_length) {
+    size_t n = strlen(key);
+    const char *end = text + length;
+    for (const char *line = text; line < end;) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
+        if ((size_t)(stop - line) >= n + 2 && strncmp(line, key, n) == 0 && line[n] == ':' && line[n + 1] == ' ') {
+            *value_length = (size_t)(stop - line) - n - 2;
+            return line + n + 2;
+        }
+        line = stop + 1;
+    }
+    return NULL;
+}

@@ -19,4 +19,7 @@ void lfs_answer_plan(struct lfs_buf *out, const struct lfs_plan *plan);
 /* "result: error" (or refused, conflict, ... by the code) and "error: <sentence>". Returns the errno, negative. */
 errint_t lfs_answer_error(struct lfs_buf *out, const struct lfs_error *error);
 
+/* The value of the first "key: value" line of an answer, as it stands there; NULL when there is none. */
+const char *lfs_answer_find(const char *text, size_t length, const char *key, size_t *value_length);
+
 #endif

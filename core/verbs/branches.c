@@ -129,13 +129,6 @@ static const struct row *row_of(const struct lfs_lines *lines, const struct row 
     return NULL;
 }
 
-/* Versions of a line up to `tip` that a state which holds `held` of it lacks; the first one is the parent's state. */
-static uint64_t lacking(const struct lfs_branch *line, uint64_t tip, uint64_t held) {
-    uint64_t first = line->n_forks ? lfs_branch_first(line) : 0;
-    held = held > first ? held : first;
-    return tip > held ? tip - held : 0;
-}
-
 static void put_row(const struct lfs_lines *lines, const struct row *rows, size_t i, uint64_t bytes,
                     struct lfs_buf *out) {
     const struct lfs_branch *b = &lines->branches[i];
@@ -144,10 +137,8 @@ static void put_row(const struct lfs_lines *lines, const struct row *rows, size_
     if (!parent || !parent->has_vector || !rows[i].has_vector)
         lfs_buf_printf(out, "-\t-\t-");
     else
-        lfs_buf_printf(out, "%" PRIu64 "\t%" PRIu64 "\t%s",
-                       lacking(b, rows[i].tip, lfs_vector_get(&parent->vector, b->uuid)),
-                       lacking(lfs_lines_branch(lines, b->parent_uuid), parent->tip,
-                               lfs_vector_get(&rows[i].vector, b->parent_uuid)),
+        lfs_buf_printf(out, "%" PRIu64 "\t%" PRIu64 "\t%s", lfs_lines_ahead(lines, &rows[i].vector, &parent->vector),
+                       lfs_lines_ahead(lines, &parent->vector, &rows[i].vector),
                        lfs_vector_within(&rows[i].vector, &parent->vector) ? "yes" : "no");
     lfs_buf_printf(out, "\t%" PRIu64 "\n", bytes);
 }

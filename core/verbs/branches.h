@@ -10,8 +10,8 @@
 
 /*
  * A header line that begins with '#', then a line for each branch that has versions, sorted by name (bytes); fields are
- * separated by tabs: branch, tip, parent, ahead (own versions that the parent does not hold), behind (the parent's that the
- * branch does not hold), merged (yes: the parent holds all of it), bytes (of data, deletion and index files that no other
+ * separated by tabs: branch, tip, parent, ahead (commits that it holds and the parent does not), behind (the other way
+ * round), merged (yes: the parent holds all of it), bytes (of data, deletion and index files that no other
  * branch's versions name; a file with several names counts once). "-" where main has none, and for a branch whose history
  * cannot be told.
  */

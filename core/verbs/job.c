@@ -11,6 +11,7 @@
 #include "util/limits.h"
 #include "util/log.h"
 #include "verbs/answer.h"
+#include "verbs/gate.h"
 
 void lfs_job_release(struct lfs_job *job) {
     lfs_plan_release(&job->plan);
@@ -382,12 +383,14 @@ static errint_t make_request(const struct lfs_job *job, struct lfs_commit_reques
         .properties = list,
         .n_properties = n,
         .cancel = call->cancel,
+        .progress = call->progress,
     };
     return 0;
 }
 
 errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, struct lfs_error *err) {
     struct lfs_commit_request request;
+    LFS_TRY(lfs_gate_ask_job(job, err));
     LFS_TRY(make_request(job, &request, err));
     LFS_TRY(lfs_commit_plan(&request, result, err));
     const char *source = lfs_job_source_label(job);
@@ -406,6 +409,13 @@ errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lf
     LFS_TRY(lfs_virtual_init(out, &job->plan, job->input.ours, job->input.theirs, job->arena, err));
     out->version.number = job->target.version->number + 1;
     return lfs_commit_foresee(&request, job->arena, &out->version.manifest, err);
+}
+
+/* A hook said no: what it said comes at the end of the answer. */
+static void say_denied(struct lfs_job *job, const struct lfs_error *why) {
+    lfs_answer_text(job->context->answer, "result", "refused");
+    answer_refs(job);
+    lfs_answer_text(job->context->answer, "reason", why->message);
 }
 
 static void say_committed(struct lfs_job *job, const struct lfs_commit_result *r) {
@@ -481,9 +491,12 @@ static errint_t try_once(struct lfs_verb_context *context, const struct lfs_job_
         say_dry(&job);
         return 0;
     }
-    LFS_TRY(lfs_job_commit(&job, &result, err));
-    say_committed(&job, &result);
-    return 0;
+    errint_t committed = lfs_job_commit(&job, &result, err);
+    if (committed == 0)
+        say_committed(&job, &result);
+    else if (err && err->code == LFS_E_DENIED)
+        say_denied(&job, err);
+    return committed;
 }
 
 errint_t lfs_job_run(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,

@@ -82,6 +82,7 @@ int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err)
 /* And the answer, where nothing is to be committed: for all but PREPARED it has been written, and a conflict or a refusal
  * is an error. */
 int lfs_job_plan_and_say(struct lfs_job *job, const char *target, struct lfs_error *err);
+/* Asks the hooks first: LFS_E_DENIED when one says no. */
 errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, struct lfs_error *err);
 /* What the commit would give, as a version that more can be planned on; it lives as long as the job. */
 errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lfs_error *err);

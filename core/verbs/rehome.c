@@ -7,6 +7,7 @@
 #include "util/limits.h"
 #include "util/log.h"
 #include "verbs/answer.h"
+#include "verbs/gate.h"
 #include "verbs/verb.h"
 
 /* What the tip has elsewhere. */
@@ -69,6 +70,7 @@ static errint_t commit(struct lfs_verb_context *context, const struct lfs_state 
     const struct lfs_verb_call *call = context->call;
     struct lfs_property *list;
     size_t n;
+    LFS_TRY(lfs_gate_ask_rehome(context, target, err));
     LFS_TRY(properties(context, &list, &n, err));
     struct lfs_commit_request request = {
         .dataset = call->dataset,
@@ -82,6 +84,7 @@ static errint_t commit(struct lfs_verb_context *context, const struct lfs_state 
         .properties = list,
         .n_properties = n,
         .cancel = call->cancel,
+        .progress = call->progress,
         .rehome = true,
     };
     return lfs_commit_plan(&request, out, err);
@@ -104,6 +107,9 @@ static errint_t try_once(struct lfs_verb_context *context, struct lfs_error *err
     else if ((result = commit(context, &target, &made, err)) == 0) {
         answer(context, "rehomed", &target, &e, &made);
         lfs_log(LFS_LOG_INFO, "rehome target=%s version=%" PRIu64, target.branch.name, made.version);
+    } else if (err && err->code == LFS_E_DENIED) {
+        answer(context, "refused", &target, &e, NULL);
+        lfs_answer_text(context->answer, "reason", err->message);
     }
     lfs_version_release(target.version);
     return result;

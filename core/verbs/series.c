@@ -7,6 +7,7 @@
 #include "util/cleanup.h"
 #include "util/limits.h"
 #include "verbs/answer.h"
+#include "verbs/gate.h"
 
 enum { PASSES_LOST_MAX = 3 }; /* planning all of it takes long: before a writer that never rests, it would never end */
 
@@ -267,6 +268,7 @@ static errint_t commit_step(struct series *s, size_t i, bool *skipped, struct lf
     *skipped = planned == LFS_NOTHING_TO_DO || planned == LFS_CHANGES_NOTHING;
     if (planned != LFS_PREPARED)
         return planned < 0 ? planned : 0;
+    s->inner.gate->whole = x->job->tip == s->tip; /* else it was let pass on another tip, and is asked about by itself */
     LFS_TRY(lfs_job_commit(x->job, &result, err));
     s->tip = result.version;
     s->last = result;
@@ -292,6 +294,27 @@ static errint_t commit_rest(struct series *s, size_t *at, struct lfs_error *err)
     return 0;
 }
 
+/* One question about all that is left, before any of it is written: a no changes nothing. */
+static errint_t ask(struct series *s, struct lfs_error *err) {
+    struct lfs_job **jobs = LFS_NEW_ARRAY(arena_of(s), struct lfs_job *, s->spec->n_steps + 1);
+    size_t n = 0;
+    if (!jobs)
+        return lfs_fail_nomem(err);
+    for (size_t i = s->done; i < s->spec->n_steps; i++)
+        if (!s->states[i].skipped)
+            jobs[n++] = s->states[i].job;
+    return lfs_gate_ask_series(&s->inner, jobs, n, s->spec->source, err);
+}
+
+static errint_t answer_denied(struct series *s, errint_t result, const struct lfs_error *err) {
+    lfs_answer_text(s->context->answer, "result", "refused");
+    answer_refs(s);
+    lfs_answer_text(s->context->answer, "reason", err->message);
+    answer_written(s);
+    lfs_answer_list(s->context->answer, "steps", &s->lines);
+    return result;
+}
+
 static errint_t tell_plan(struct series *s, struct lfs_error *err) {
     for (size_t i = 0; i < s->spec->n_steps; i++)
         LFS_TRY(s->states[i].skipped ? tell_skipped(s, i, err) : tell_step(s, i, s->states[i].job, 0, err));
@@ -304,7 +327,7 @@ static errint_t run(struct series *s, struct lfs_error *err) {
         errint_t result = plan_rest(s, &at, err);
         if (result == 0 && s->context->command->dry_run)
             result = tell_plan(s, err);
-        else if (result == 0) {
+        else if (result == 0 && (result = ask(s, err)) == 0) {
             s->inner.lines.n_planned = 0; /* from here on what is on the disk counts */
             result = commit_rest(s, &at, err);
         }
@@ -313,7 +336,7 @@ static errint_t run(struct series *s, struct lfs_error *err) {
             return 0;
         }
         if (result != -EEXIST)
-            return answer_failed(s, at, result, err);
+            return err && err->code == LFS_E_DENIED ? answer_denied(s, result, err) : answer_failed(s, at, result, err);
         if (s->written > written) /* it came further: that race was not lost */
             tries = 0;
         written = s->written;

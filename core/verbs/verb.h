@@ -7,12 +7,17 @@
 #include "verbs/command.h"
 #include "verbs/verbs.h"
 
+struct lfs_gate; /* gate.h */
+
 struct lfs_verb_context {
     const struct lfs_verb_call *call;
+    const char *verb; /* the control file's name without its dot */
     const struct lfs_command *command;
     struct lfs_arena *arena; /* of the whole command */
     struct lfs_lines lines;
     struct lfs_buf *answer;
+    size_t answer_start; /* where this command's begins */
+    struct lfs_gate *gate;
 };
 
 errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err);

@@ -6,6 +6,7 @@
 #include "util/cleanup.h"
 #include "util/limits.h"
 #include "verbs/answer.h"
+#include "verbs/gate.h"
 #include "verbs/verb.h"
 
 struct verb {
@@ -136,7 +137,9 @@ errint_t lfs_verb_run(const char *file, const struct lfs_verb_call *call, struct
     struct lfs_error error = {0};
     const struct verb *verb = find(file);
     size_t start = answer->length;
-    struct lfs_verb_context context = {.call = call, .arena = arena, .answer = answer};
+    LFS_CLEANUP(lfs_gate_release) struct lfs_gate gate = {0};
+    struct lfs_verb_context context = {
+        .call = call, .verb = file + (*file == '.'), .arena = arena, .answer = answer, .answer_start = start, .gate = &gate};
     errint_t result = !arena  ? lfs_fail_nomem(&error)
                       : !verb ? lfs_fail(&error, LFS_E_USAGE, "%s is no control file", file)
                               : run(verb, &context, &error);
@@ -145,5 +148,6 @@ errint_t lfs_verb_run(const char *file, const struct lfs_verb_call *call, struct
             lfs_fail_errno(&error, -result, "%s", file);
         lfs_answer_error(answer, &error);
     }
+    lfs_gate_close(&context);
     return answer->failed ? -ENOMEM : result;
 }

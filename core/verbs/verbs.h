@@ -21,6 +21,23 @@ struct lfs_verb_settings {
     bool read_only;        /* refuse every command with EROFS */
 };
 
+/* What is about to be committed to a branch, or was: for hooks. `facts` is a JSON object (jansson's json_t), see gate.h. */
+struct lfs_verb_move {
+    struct json_t *facts;      /* the hook may add to it */
+    const char *target;        /* the branch */
+    const char *source;        /* "feature@6,strategy=source-wins": the name of its preview; NULL where there can be none */
+    const atomic_bool *cancel; /* may be NULL: once true, give up */
+};
+
+/* What a caller runs around every move of a tip. Both may take long and are called with nothing locked; both add the lines
+ * that are to stand in the answer to `said`. */
+struct lfs_verb_hooks {
+    void *data;
+    /* May it? 0, LFS_E_DENIED or LFS_E_INTERRUPTED. */
+    errint_t (*before)(void *data, const struct lfs_verb_move *move, struct lfs_buf *said, struct lfs_error *err);
+    void (*after)(void *data, const struct lfs_verb_move *move, struct lfs_buf *said);
+};
+
 struct lfs_verb_call {
     struct lfs_dataset *dataset;
     const struct lfs_verb_settings *settings;
@@ -28,6 +45,7 @@ struct lfs_verb_call {
     const char *line;            /* one command, without its newline; not NUL-holding, at most LFS_COMMAND_BYTES_MAX */
     const atomic_bool *cancel;   /* may be NULL; once true the command stops with EINTR unless it has committed */
     struct lfs_progress *progress; /* may be NULL; told how far the command is */
+    const struct lfs_verb_hooks *hooks; /* may be NULL */
 };
 
 /* Names of the verbs that have a control file in a branch directory and at the root: NULL-terminated, e.g. ".merge". */

@@ -2,7 +2,8 @@
 // A library for LD_PRELOAD that kills the process (SIGKILL, as a power cut would) just before its n-th call that changes
 // the file system. Counting begins when the file LANCEFS_STOP_ARMED exists and starts anew whenever it is made anew; the
 // file's first line is n. 0 counts without killing. Each call adds a line to LANCEFS_STOP_COUNT: its number, its name and
-// the file that it is about. Meanwhile each call that opens a file adds a line to LANCEFS_STOP_OPENS, if that is set.
+// the file that it is about. With LANCEFS_STOP_HOLD=PATH it is not killed but held: a line goes into the fifo PATH.here, and it
+// goes on when one comes out of the fifo PATH.on. Meanwhile each call that opens a file adds a line to LANCEFS_STOP_OPENS, if that is set.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -61,6 +62,18 @@ static void write_line(const char *variable, long number, const char *call, int 
     raw(SYS_close, fd);
 }
 
+static void hold(const char *prefix) {
+    char path[512], word[16];
+    snprintf(path, sizeof path, "%s.here", prefix);
+    int here = (int)raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
+    raw(SYS_write, here, "here\n", (size_t)5);
+    raw(SYS_close, here);
+    snprintf(path, sizeof path, "%s.on", prefix);
+    int on = (int)raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    raw(SYS_read, on, word, sizeof word);
+    raw(SYS_close, on);
+}
+
 // `name` in the directory `dir`, or "" for the file `dir` itself.
 static void before(const char *call, int dir, const char *name) {
     const char *path = getenv("LANCEFS_STOP_ARMED");
@@ -74,7 +87,9 @@ static void before(const char *call, int dir, const char *name) {
     }
     count++;
     write_line("LANCEFS_STOP_COUNT", count, call, dir, name);
-    if (count == read_limit(path))
+    if (count == read_limit(path) && getenv("LANCEFS_STOP_HOLD"))
+        hold(getenv("LANCEFS_STOP_HOLD"));
+    else if (count == read_limit(path))
         raw(SYS_kill, getpid(), SIGKILL);
     pthread_mutex_unlock(&lock);
 }

@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -253,6 +255,79 @@ static int try_open(char **argv) {
     return close(open_or_fail(argv[0], flags));
 }
 
+static void print_events(int fd, short events, int timeout) {
+    struct pollfd p = {.fd = fd, .events = events};
+    if (poll(&p, 1, timeout) < 0)
+        fail("poll");
+    printf("events%s%s%s%s\n", p.revents & POLLIN ? " in" : "", p.revents & POLLOUT ? " out" : "", p.revents & POLLPRI ? " pri" : "",
+           p.revents & POLLERR ? " err" : "");
+    fflush(stdout);
+}
+
+// poll FILE in|pri: opens the file and reads it to its end; which events there are now; waits for that one, says which came,
+// and prints the file
+static int wait_events(char **argv) {
+    char bytes[4096];
+    int fd = open_or_fail(argv[0], O_RDONLY);
+    short wanted = strcmp(argv[1], "in") ? POLLPRI : POLLIN;
+    while (read(fd, bytes, sizeof bytes) > 0) {
+    }
+    print_events(fd, POLLIN | POLLOUT | POLLPRI, 0);
+    print_events(fd, wanted, -1);
+    print_events(fd, POLLIN | POLLOUT | POLLPRI, 0);
+    print_from_start(fd);
+    print_events(fd, POLLIN | POLLOUT | POLLPRI, 0);
+    return 0;
+}
+
+// poll-own FILE LINE: a child writes the line through a descriptor that the parent polls, once it is told that the command runs
+static int poll_own(char **argv) {
+    int fd = open_or_fail(argv[0], O_RDWR);
+    pid_t pid = fork();
+    if (pid < 0)
+        fail("fork");
+    if (pid == 0)
+        _exit(dprintf(fd, "%s\n", argv[1]) < 0);
+    wait_for_word("writing");
+    print_events(fd, POLLIN | POLLOUT | POLLPRI, 0);
+    print_events(fd, POLLIN, -1);
+    print_from_start(fd);
+    return waitpid(pid, NULL, 0) < 0;
+}
+
+// follow FILE: what there is to read, then `end`; at each word on standard input what has come since
+static int follow(char **argv) {
+    char bytes[4096];
+    int fd = open_or_fail(argv[0], O_RDONLY);
+    for (;;) {
+        for (ssize_t n; (n = read(fd, bytes, sizeof bytes)) != 0;) {
+            if (n < 0)
+                fail("read");
+            print_all(bytes, (size_t)n);
+        }
+        wait_for_word("end");
+    }
+}
+
+// receive PATH: binds a datagram socket there, says `bound`, and prints the first message that comes
+static int receive(char **argv) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char bytes[4096];
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || strlen(argv[0]) >= sizeof address.sun_path)
+        fail("socket");
+    strcpy(address.sun_path, argv[0]);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address))
+        fail("bind");
+    puts("bound");
+    fflush(stdout);
+    ssize_t n = recv(fd, bytes, sizeof bytes, 0);
+    if (n < 0)
+        fail("recv");
+    print_all(bytes, (size_t)n);
+    return puts("") < 0;
+}
+
 // truncate FILE SIZE, without opening it
 static int truncate_path(char **argv) {
     if (truncate(argv[0], atol(argv[1])))
@@ -279,6 +354,10 @@ static const struct {
     {"seek-hole", seek_hole, 1},
     {"open", try_open, 2},
     {"truncate", truncate_path, 2},
+    {"poll", wait_events, 2},
+    {"poll-own", poll_own, 2},
+    {"follow", follow, 1},
+    {"receive", receive, 1},
 };
 
 int main(int argc, char **argv) {

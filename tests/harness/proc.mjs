@@ -71,11 +71,13 @@ export function converse(program, args, { env, cwd, limitMs = LIMIT_MS } = {}) {
   const waiting = [],
     lines = [];
   let rest = "",
-    stderr = "";
+    stderr = "",
+    over;
   const ended = new Promise((resolve) =>
     child.on("close", (code, signal) => {
       clearTimeout(timer);
-      for (const w of waiting.splice(0)) w.reject(new Error(`${program} ended (${code ?? signal}): ${stderr}`));
+      over = new Error(`${program} ended (${code ?? signal}): ${stderr}`);
+      for (const w of waiting.splice(0)) w.reject(over);
       resolve({ code, signal, stderr });
     }),
   );
@@ -94,7 +96,11 @@ export function converse(program, args, { env, cwd, limitMs = LIMIT_MS } = {}) {
     ended,
     say: (line) => child.stdin.write(`${line}\n`),
     line: () =>
-      new Promise((resolve, reject) => (lines.length ? resolve(lines.shift()) : waiting.push({ resolve, reject }))),
+      new Promise((resolve, reject) => {
+        if (lines.length) resolve(lines.shift());
+        else if (over) reject(over);
+        else waiting.push({ resolve, reject });
+      }),
     close: () => {
       child.stdin.end();
       return ended;

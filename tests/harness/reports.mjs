@@ -15,7 +15,7 @@ export async function untilKept(g, look) {
   const end = Date.now() + LIMIT_MS;
   for (let before = await hits(), now; ; before = now) {
     const seen = await look();
-    now = await hits(); // once a look: in a small cache its own texts would drive out what was kept
+    now = await hits();
     if (now > before) return seen;
     assert.ok(Date.now() < end, "no look was answered with a kept text");
   }

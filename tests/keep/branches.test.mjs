@@ -7,6 +7,7 @@ import { load } from "../interop/manifest.mjs";
 import { filesOf } from "../harness/keep.mjs";
 import { must, run } from "../harness/proc.mjs";
 import { rows } from "../harness/rows.mjs";
+import { status } from "../harness/reports.mjs";
 import { stock } from "../harness/stock.mjs";
 import { merges, mounted, onEach } from "../harness/tip.mjs";
 
@@ -34,7 +35,13 @@ onEach("ahead, behind and merged, before and after merges", async (t, engine) =>
   const forked = without(await table(g));
   assert.deepEqual(forked, { child: "7 feature 0 0 yes", feature: "7 main 1 4 no", main: "7 - - - -" });
   await merges(g, "feature", "main");
-  assert.deepEqual(without(await table(g)), { child: "7 feature 0 1 yes", feature: "8 main 2 0 no", main: "7 - - - -" });
+  // child lacks feature's merge and what it brought, main's 4 to 7
+  assert.deepEqual(without(await table(g)), { child: "7 feature 0 5 yes", feature: "8 main 2 0 no", main: "7 - - - -" });
+  for (const branch of ["child", "feature"]) {
+    const s = await status(g, branch),
+      [, , ahead, behind] = without(await table(g))[branch].split(" ");
+    assert.deepEqual([s.ahead, s.behind], [ahead, behind], `.status of ${branch} says the same`);
+  }
   await g.m.unmount();
 });
 

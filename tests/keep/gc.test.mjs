@@ -244,6 +244,6 @@ test("the file tells what it does, and a command that runs", async (t) => {
     if (/^result: running$/m.test(text)) seen += text;
     done = await Promise.race([running.then(() => true), new Promise((resolve) => setImmediate(() => resolve(false)))]);
   }
-  if (seen) assert.match(seen, /^progress: (reading manifests|removing files), \d+/m);
+  if (seen) assert.match(seen, /^  - (reading manifests|removing files): \d+/m);
   else t.diagnostic("the command was too quick to be seen");
 });

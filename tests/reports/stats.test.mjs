@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MNT/.stats: the grammar of Prometheus' text format, and numbers that can be counted from outside.
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import fs from "node:fs";
 import path from "node:path";
 import { must, run, sh } from "../harness/proc.mjs";
@@ -139,4 +140,21 @@ onEach("caches: a second look hits, sizes have bounds", async (t, engine) => {
   const end = await stats(g);
   assert.ok(end.get('lancefs_cache_bytes{cache="reports"}') <= 1 << 20);
   for (const c of ["manifests", "rendered", "reports"]) assert.ok(end.get(`lancefs_cache_entries{cache="${c}"}`) > 0, c);
+});
+
+// The smallest cache holds a few of .stats' texts: looking at them a hundred times must not cost a report that was kept.
+test("looks at .stats and .branches drive no report out of the cache, and are no misses of it", async (t) => {
+  const g = await mounted(t, "chain", "lance12", { options: ["cache_mb=1"] }),
+    names = [".stats", ".branches"].map((n) => path.join(g.m.mnt, n));
+  await untilKept(g, () => textOf(g.m.tree("feature", ".schema")));
+  const before = await stats(g);
+  await must(sh('for i in $(seq 100); do cat "$1" "$2" > /dev/null || exit 1; done', names));
+  const between = await stats(g);
+  await textOf(g.m.tree("feature", ".schema"));
+  const after = await stats(g),
+    key = (what) => `lancefs_cache_${what}{cache="reports"}`;
+  assert.equal(between.get(key("misses_total")), before.get(key("misses_total")));
+  assert.ok(after.get(key("hits_total")) > between.get(key("hits_total")), "it is still there");
+  assert.equal(after.get(key("misses_total")), before.get(key("misses_total")));
+  assert.ok(after.get(key("entries")) <= before.get(key("entries")) + 8, "a few of them are kept");
 });
