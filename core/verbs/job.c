@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "merge/choices.h"
 #include "merge/index_truth.h"
 #include "merge/match.h"
 #include "util/bitmap.h"
@@ -151,27 +152,73 @@ bool lfs_job_comes_from(const struct lfs_branch *branch, const struct lfs_base *
     return strcmp(line, base->line) == 0;
 }
 
-/* A conflict of rows that the strategy decides against an update: the loser's side is taken without that update, as a
- * whole commit, since its replacement rows cannot be told one by one; then all is planned again. False in *again when
- * nothing more can be done that way. */
-static errint_t take_back(struct lfs_job *job, struct lfs_merge_input *input, bool *again, struct lfs_error *err) {
-    enum lfs_side loser = input->policy.rows == LFS_STRATEGY_SOURCE ? LFS_OURS : LFS_THEIRS;
+/* Why the choices of rows that `side` loses cannot be carried out: it stands with each of them in the answer. */
+static void tell_stuck(struct lfs_job *job, enum lfs_side side, const char *why) {
+    for (size_t i = 0; i < job->plan.conflicts.count; i++) {
+        struct lfs_conflict *c = job->plan.conflicts.items[i];
+        bool loses = side == LFS_OURS ? c->chosen == LFS_STRATEGY_SOURCE && c->our_update
+                                      : c->chosen == LFS_STRATEGY_DEST && c->their_update;
+        if (loses)
+            *(side == LFS_OURS ? &c->no_theirs : &c->no_ours) = why;
+    }
+}
+
+/* One side without updates that lose. False in *again when that cannot be done. */
+static errint_t take_back_from(struct lfs_job *job, struct lfs_merge_input *input, enum lfs_side side, bool *again,
+                               struct lfs_error *err) {
+    struct lfs_list *list = &job->taken_back[side == LFS_THEIRS], *losers = &job->plan.losers[side == LFS_THEIRS];
     struct lfs_virtual *v = LFS_NEW(job->arena, struct lfs_virtual);
-    *again = false;
+    const char *why;
     if (!v || !lfs_list_add(&job->held_virtual, job->arena, v))
         return lfs_fail_nomem(err);
-    for (size_t i = 0; i < job->plan.losers.count; i++) /* all of them, those of earlier rounds too */
-        if (!lfs_list_add(&job->taken_back, job->arena, job->plan.losers.items[i]))
+    for (size_t i = 0; i < losers->count; i++) /* all of them, those of earlier rounds too */
+        if (!lfs_list_add(list, job->arena, losers->items[i]))
             return lfs_fail_nomem(err);
     struct lfs_merge_input real = *input;
     real.ours = job->target.version;
     real.theirs = job->source.version;
-    LFS_TRY(lfs_virtual_without(v, &real, loser, &job->taken_back, job->arena, again, err));
-    if (!*again)
+    LFS_TRY(lfs_choices_cover(&real, side, list, job->arena, &why, err));
+    if (!why) {
+        LFS_TRY(lfs_virtual_without(v, &real, side, list, job->arena, again, err));
+        why = "the update that loses cannot be taken back: a later commit changed its rows again, or a merge brought it";
+    } else {
+        *again = false;
+    }
+    if (!*again) {
+        tell_stuck(job, side, why);
         return 0;
-    *(loser == LFS_OURS ? &input->ours : &input->theirs) = &v->version;
+    }
+    *(side == LFS_OURS ? &input->ours : &input->theirs) = &v->version;
     input->ours_is_base = false;
     return lfs_job_add_virtual(job, v, err);
+}
+
+/* Conflicts of rows that a strategy or a choice decides against an update: the loser's side is taken without that update, as
+ * a whole commit, since its replacement rows cannot be told one by one; then all is planned again. False in *again when
+ * nothing more can be done that way. */
+static errint_t take_back(struct lfs_job *job, struct lfs_merge_input *input, bool *again, struct lfs_error *err) {
+    struct lfs_merge_input next = *input;
+    for (int side = LFS_OURS; side <= LFS_THEIRS && *again; side++)
+        if (job->plan.losers[side == LFS_THEIRS].count)
+            LFS_TRY(take_back_from(job, &next, (enum lfs_side)side, again, err));
+    if (*again)
+        *input = next;
+    for (size_t i = 0; i < job->plan.conflicts.count && *again; i++) { /* they will not be met again */
+        struct lfs_conflict *c = job->plan.conflicts.items[i];
+        if (c->chosen && !lfs_list_add(&job->settled, job->arena, c))
+            return lfs_fail_nomem(err);
+    }
+    return 0;
+}
+
+static bool has_losers(const struct lfs_plan *plan) { return plan->losers[0].count || plan->losers[1].count; }
+
+/* Of choices, too, those whose rows were taken back on the way. */
+static errint_t note_settled(struct lfs_job *job, struct lfs_error *err) {
+    for (size_t i = 0; i < job->settled.count; i++)
+        if (!lfs_list_add(&job->plan.settled, job->arena, job->settled.items[i]))
+            return lfs_fail_nomem(err);
+    return 0;
 }
 
 /* Rows that an update had taken away live again in the fragment: no index need know them. */
@@ -206,11 +253,14 @@ static errint_t note_returned(struct lfs_job *job, const struct lfs_version *tip
 }
 
 static errint_t note_escalation(struct lfs_job *job, struct lfs_error *err) {
-    const struct lfs_policy *policy = &job->context->command->policy;
-    char *note = lfs_sprintf(job->arena, "escalated: %zu updates of %s were taken back as whole commits, where they clashed",
-                             job->taken_back.count,
-                             policy->rows == LFS_STRATEGY_SOURCE ? job->target.branch.name : job->source.branch.name);
-    return lfs_list_add(&job->plan.notes, job->arena, note) ? 0 : lfs_fail_nomem(err);
+    for (size_t i = 0; i < 2; i++) {
+        const char *name = i ? job->source.branch.name : job->target.branch.name;
+        char *note = lfs_sprintf(job->arena, "escalated: %zu updates of %s were taken back as whole commits, where they clashed",
+                                 job->taken_back[i].count, name);
+        if (job->taken_back[i].count && !lfs_list_add(&job->plan.notes, job->arena, note))
+            return lfs_fail_nomem(err);
+    }
+    return 0;
 }
 
 /* Do both hold more than the base does? (A pick or a revert compares with what it is told to.) */
@@ -255,14 +305,15 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     if (job->plan.refusal)
         return 0;
     LFS_TRY(lfs_merge3(&job->input, job->arena, &job->plan, err));
-    for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && job->plan.losers.count;) {
+    for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && has_losers(&job->plan);) {
         LFS_TRY(take_back(job, &job->input, &again, err));
         if (!again)
             return 0;
         lfs_plan_release(&job->plan);
         LFS_TRY(lfs_merge3(&job->input, job->arena, &job->plan, err));
     }
-    if (!job->taken_back.count || job->plan.n_conflicts || job->plan.refusal)
+    LFS_TRY(note_settled(job, err));
+    if ((!job->taken_back[0].count && !job->taken_back[1].count) || job->plan.n_conflicts || job->plan.refusal)
         return 0;
     LFS_TRY(note_escalation(job, err));
     LFS_TRY(note_returned(job, job->target.version, err));

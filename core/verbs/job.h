@@ -43,7 +43,8 @@ struct lfs_job {
     struct lfs_merge_input input; /* what the plan was made of in the end; it points into the job */
     struct lfs_plan plan;
     struct lfs_list held_versions, held_plans, held_virtual;
-    struct lfs_list taken_back; /* of char: transactions whose updates lost by the strategy */
+    struct lfs_list taken_back[2]; /* ours, theirs; of char: transactions whose updates lost by a strategy or a choice */
+    struct lfs_list settled;       /* of struct lfs_conflict: by choices, before something was taken back */
 };
 
 enum lfs_prepared {
