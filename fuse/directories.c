@@ -12,6 +12,7 @@
 
 #include "format/names.h"
 #include "fuse/handles.h"
+#include "fuse/images.h"
 #include "fuse/reports.h"
 #include "fuse/texts.h"
 #include "report/report.h"
@@ -154,6 +155,24 @@ static errint_t list_branch(struct listing *l) {
     return l->node->shown ? with_tree(l, l->node->shown) : 0;
 }
 
+static errint_t add_entries(struct listing *l, const struct lfs_view_entry *entries, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const struct lfs_view_entry *e = &entries[i];
+        if (e->reached && !e->is_dir)
+            LFS_TRY(add(l, e->name, lfs_real_ino(l->m->nodes, &e->st), S_IFREG));
+        else
+            LFS_TRY(add_virtual(l, e->name, 0, e->is_dir ? S_IFDIR : S_IFREG));
+    }
+    return 0;
+}
+
+static errint_t list_image(struct listing *l) {
+    struct lfs_view_entry *entries;
+    size_t n;
+    LFS_TRY(lfs_image_entries(l->m, l->node, l->arena, &entries, &n));
+    return add_entries(l, entries, n);
+}
+
 static errint_t list_files(struct listing *l) {
     struct lfs_view_entry *entries;
     size_t n;
@@ -163,14 +182,7 @@ static errint_t list_files(struct listing *l) {
                                                      l->arena, &entries, &n, NULL)
                             : lfs_views_list(l->m->views, branch->dir, node->file_kind, node->text, l->arena, &entries, &n,
                                              NULL));
-    for (size_t i = 0; i < n; i++) {
-        const struct lfs_view_entry *e = &entries[i];
-        if (e->reached && !e->is_dir)
-            LFS_TRY(add(l, e->name, lfs_real_ino(l->m->nodes, &e->st), S_IFREG));
-        else
-            LFS_TRY(add_virtual(l, e->name, 0, e->is_dir ? S_IFDIR : S_IFREG));
-    }
-    return 0;
+    return add_entries(l, entries, n);
 }
 
 static bool is_shown_file(struct lfs_mount *m, const struct lfs_node *node, const char *name) {
@@ -225,6 +237,9 @@ static errint_t list(struct listing *l) {
     case LFS_NODE_FILES: result = list_files(l); break;
     case LFS_NODE_VERSIONS:
     case LFS_NODE_TRANSACTIONS: result = list_stored(l); break;
+    case LFS_NODE_IMAGE:
+    case LFS_NODE_IMAGE_DIR: result = list_image(l); break;
+    case LFS_NODE_PREVIEWS:
     case LFS_NODE_TEXTS: result = 0; break; /* looked up by name: a walk over the tree must not plan every merge */
     default: break;
     }

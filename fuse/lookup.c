@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/names.h"
+#include "fuse/images.h"
 #include "fuse/mount.h"
 #include "fuse/reports.h"
 #include "fuse/staged.h"
@@ -279,6 +280,10 @@ static errint_t in_transactions(struct lookup *l) {
     return rendered(l, LFS_RENDER_TRANSACTION);
 }
 
+static errint_t in_image(struct lookup *l) {
+    return lfs_image_look_up(l->m, l->parent, l->name, l->arena, &l->node, &l->entry_timeout);
+}
+
 static errint_t dispatch(struct lookup *l) {
     switch (l->parent->kind) {
     case LFS_NODE_ROOT: return in_root(l);
@@ -288,6 +293,8 @@ static errint_t dispatch(struct lookup *l) {
     case LFS_NODE_HISTORY: return in_history(l);
     case LFS_NODE_BRANCH: return in_branch(l);
     case LFS_NODE_TEXTS: return in_texts(l);
+    case LFS_NODE_IMAGE:
+    case LFS_NODE_IMAGE_DIR: return in_image(l);
     case LFS_NODE_FILES: return in_files(l);
     case LFS_NODE_VERSIONS: return in_versions(l);
     case LFS_NODE_TRANSACTIONS: return in_transactions(l);

@@ -18,6 +18,7 @@
 #define LFS_IMMUTABLE_TIMEOUT 86400.0 /* seconds: names and attributes that never change again */
 
 struct lfs_control;
+struct lfs_images;
 struct lfs_opens;
 struct lfs_stage;
 struct lfs_stats;
@@ -33,6 +34,7 @@ struct lfs_mount {
     struct lfs_opens *opens; /* see handles.h */
     struct lfs_stage *stage; /* see staged.h */
     struct lfs_texts *texts; /* see texts.h */
+    struct lfs_images *images; /* see images.h */
     struct lfs_stats *stats; /* see stats.h */
     struct fuse_session *session;
     struct lfs_verb_settings settings;
@@ -71,6 +73,9 @@ struct lfs_text;
 /* A text's in the directory `place`; `st_ino` is left alone. */
 errint_t lfs_text_attributes(struct lfs_mount *m, const struct lfs_node *place, const struct lfs_text *text,
                              struct stat *st);
+/* What is of an image in the branch `place`: read only. `st_ino` is left alone. */
+errint_t lfs_image_attributes(struct lfs_mount *m, const struct lfs_node *place, bool is_dir, off_t size,
+                              struct timespec time, struct stat *st);
 
 /* --- xattrs.c --- */
 

@@ -12,10 +12,7 @@
 #include "util/map.h"
 #include "verbs/branches.h"
 
-enum {
-    BUCKETS = 256,
-    CLOCK_TICK_NS = 50000000, /* see table/view.c */
-};
+enum { BUCKETS = 256 };
 
 /* --- where texts come from --- */
 
@@ -23,7 +20,7 @@ enum {
 struct source {
     const char *name;
     /* What it is made of; NULL: every look gives another text. */
-    errint_t (*stamp)(struct lfs_mount *m, struct lfs_report_stamp *out);
+    errint_t (*stamp)(struct lfs_mount *m, struct lfs_stamp *out);
     errint_t (*render)(struct lfs_mount *m, struct lfs_buf *out, struct timespec *time, struct lfs_error *err);
 };
 
@@ -77,10 +74,10 @@ const char *const *lfs_text_names(const struct lfs_node *place) {
 }
 
 static errint_t stamp(struct lfs_mount *m, const struct lfs_node *place, const char *what,
-                      struct lfs_report_stamp *out) {
+                      struct lfs_stamp *out) {
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
-    *out = (struct lfs_report_stamp){0};
+    *out = (struct lfs_stamp){0};
     if (source)
         return source->stamp ? source->stamp(m, out) : 0;
     return lfs_report_stamp(&call, out, NULL);
@@ -100,7 +97,7 @@ struct entry {
     atomic_uint users;    /* the cache itself too */
     uint64_t place;       /* the token of the directory's node */
     char *what;
-    struct lfs_report_stamp stamp;
+    struct lfs_stamp stamp;
     struct timespec made;
     bool stale; /* something newer was made: only for those who hold its node */
     struct entry *next_in_bucket, *newer, *older;
@@ -187,20 +184,13 @@ struct wanted {
     uint64_t place;
     const char *what;
     const uint64_t *token;                /* that very text; NULL: the one that is good now */
-    const struct lfs_report_stamp *stamp; /* when `token` is NULL */
+    const struct lfs_stamp *stamp; /* when `token` is NULL */
 };
-
-/* Made long enough after the last change of what it is made of? */
-static bool is_settled(const struct entry *e) {
-    int64_t age =
-        (int64_t)(e->made.tv_sec - e->stamp.newest.tv_sec) * 1000000000 + (e->made.tv_nsec - e->stamp.newest.tv_nsec);
-    return age > CLOCK_TICK_NS;
-}
 
 static bool matches(const struct entry *e, const struct wanted *w) {
     if (e->place != w->place || strcmp(e->what, w->what) != 0)
         return false;
-    return w->token ? e->text.token == *w->token : !e->stale && e->stamp.hash == w->stamp->hash && is_settled(e);
+    return w->token ? e->text.token == *w->token : !e->stale && e->stamp.hash == w->stamp->hash && lfs_stamp_is_settled(&e->stamp, e->made);
 }
 
 /* With the lock held. */
@@ -247,7 +237,7 @@ static struct entry *keep(struct lfs_texts *texts, struct entry *made) {
 
 /* No lock is held: it may read a whole history. */
 static errint_t make(struct lfs_mount *m, const struct lfs_node *place, const char *what,
-                     const struct lfs_report_stamp *stamp, struct entry **out) {
+                     const struct lfs_stamp *stamp, struct entry **out) {
     LFS_AUTO_BUF text = {0};
     struct entry *e = calloc(1, sizeof *e);
     if (!e || !(e->what = strdup(what))) {
@@ -274,7 +264,7 @@ static errint_t make(struct lfs_mount *m, const struct lfs_node *place, const ch
 
 errint_t lfs_text_get(struct lfs_mount *m, const struct lfs_node *place, const char *what, bool known_only,
                       struct lfs_text **out) {
-    struct lfs_report_stamp now;
+    struct lfs_stamp now;
     struct wanted w = {.place = place->token, .what = what, .stamp = &now};
     struct entry *e = NULL;
     bool forgets = lfs_text_is_volatile(place, what);
