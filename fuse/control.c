@@ -16,6 +16,7 @@
 #include "fuse/stats.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "verbs/conflicts.h"
 
 struct lfs_control {
     struct lfs_mount *m;
@@ -50,9 +51,23 @@ bool lfs_is_control_name(const char *name, bool in_branch) {
     return false;
 }
 
+/* A choice is written to as a control file is, and reads as what was chosen. */
+static struct lfs_conflicts_at choice_of(struct lfs_mount *m, const struct lfs_node *node) {
+    return (struct lfs_conflicts_at){m->conflicts, m->dataset, branch_of(node), node->text};
+}
+
+static void show(struct lfs_mount *m, const struct lfs_node *node, struct lfs_buf *out) {
+    struct lfs_conflicts_at at = choice_of(m, node);
+    struct timespec time;
+    if (!lfs_is_conflicts_path(node->text))
+        lfs_answers_show(m->control->answers, node->text, branch_of(node), out);
+    else if (lfs_conflicts_text(&at, out, &time, NULL) == -ENOMEM)
+        out->failed = true;
+}
+
 errint_t lfs_control_size(struct lfs_mount *m, const struct lfs_node *node, off_t *size) {
     LFS_AUTO_BUF text = {0};
-    lfs_answers_show(m->control->answers, node->text, branch_of(node), &text);
+    show(m, node, &text);
     *size = (off_t)text.length;
     return lfs_buf_check(&text, NULL);
 }
@@ -109,10 +124,22 @@ static void answer(struct lfs_talk *talk, const char *text, size_t length) {
     pthread_mutex_unlock(&talk->lock);
 }
 
+static errint_t choose(struct job *job, const char *line) {
+    LFS_AUTO_BUF text = {0};
+    struct lfs_conflicts_at at = choice_of(job->m, job->node);
+    job->commands++;
+    errint_t result = lfs_conflicts_choose(&at, job->node->token, line, &text);
+    answer(job->talk, text.length ? (char *)text.data : "", text.length);
+    tell_kernel(job->m, at.branch);
+    return result;
+}
+
 static errint_t run_command(struct job *job, const char *line) {
     LFS_AUTO_BUF text = {0};
     char target[512];
     struct lfs_mount *m = job->m;
+    if (lfs_is_conflicts_path(job->node->text))
+        return choose(job, line);
     struct lfs_running running = {.file = job->node->text, .branch = branch_of(job->node), .line = line};
     struct lfs_verb_call call = {
         .dataset = m->dataset,
@@ -121,6 +148,7 @@ static errint_t run_command(struct job *job, const char *line) {
         .line = line,
         .cancel = &job->work.cancel,
         .progress = &running.progress,
+        .conflicts = m->conflicts,
     };
     uint64_t start = lfs_stats_now();
     job->commands++;
@@ -376,7 +404,7 @@ void lfs_control_read(struct lfs_mount *m, fuse_req_t req, size_t size, off_t of
     talk->read_since = true;
     if (!talk->answered && (!talk->text_made || off == talk->text_at)) {
         lfs_buf_clear(&talk->text);
-        lfs_answers_show(m->control->answers, h->node->text, branch_of(h->node), &talk->text);
+        show(m, h->node, &talk->text);
         talk->text_made = true;
     }
     if (talk->text.failed) {

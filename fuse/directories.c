@@ -18,6 +18,7 @@
 #include "report/report.h"
 #include "util/cleanup.h"
 #include "util/map.h"
+#include "verbs/conflicts.h"
 
 struct item {
     const char *name;
@@ -185,6 +186,19 @@ static errint_t list_files(struct listing *l) {
     return add_entries(l, entries, n);
 }
 
+/* .conflicts lists its conflicts, and each of those what is told of it; .diff nothing: a walk must not plan every merge. */
+static errint_t list_conflicts(struct listing *l) {
+    struct lfs_conflicts_at at = {l->m->conflicts, l->m->dataset, l->node->branch->text, l->node->text};
+    const char **names;
+    size_t n, length = strlen(l->node->text);
+    LFS_TRY(lfs_conflicts_list(&at, l->arena, &names, &n, NULL));
+    for (size_t i = 0; i < n; i++) {
+        bool is_dir = length == strlen(LFS_CONFLICTS) || strstr(names[i], ".lance");
+        LFS_TRY(add_virtual(l, names[i], 0, is_dir ? S_IFDIR : S_IFREG));
+    }
+    return 0;
+}
+
 static bool is_shown_file(struct lfs_mount *m, const struct lfs_node *node, const char *name) {
     uint64_t version;
     enum lfs_naming naming;
@@ -239,8 +253,8 @@ static errint_t list(struct listing *l) {
     case LFS_NODE_TRANSACTIONS: result = list_stored(l); break;
     case LFS_NODE_IMAGE:
     case LFS_NODE_IMAGE_DIR: result = list_image(l); break;
-    case LFS_NODE_PREVIEWS:
-    case LFS_NODE_TEXTS: result = 0; break; /* looked up by name: a walk over the tree must not plan every merge */
+    case LFS_NODE_TEXTS: result = lfs_is_conflicts_path(l->node->text) ? list_conflicts(l) : 0; break;
+    case LFS_NODE_PREVIEWS: result = 0; break; /* looked up by name: a walk over the tree must not plan every merge */
     default: break;
     }
     LFS_TRY(result);

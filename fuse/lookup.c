@@ -11,6 +11,7 @@
 #include "fuse/staged.h"
 #include "fuse/texts.h"
 #include "util/cleanup.h"
+#include "verbs/conflicts.h"
 
 #define HINT_NAME "latest_version_hint.json"
 
@@ -58,9 +59,23 @@ static errint_t text(struct lookup *l, const struct lfs_node *place, const char 
     return result;
 }
 
+/* Below .conflicts there is a file that is written to, and data sets, beside texts. */
+static errint_t in_conflicts(struct lookup *l, const char *what) {
+    struct lfs_conflicts_at at = {l->m->conflicts, l->m->dataset, l->parent->branch->text, what};
+    struct lfs_node_spec choice = {.kind = LFS_NODE_CONTROL, .text = what};
+    l->entry_timeout = 0;
+    switch (lfs_conflicts_look(&at, &choice.token)) {
+    case LFS_CONFLICTS_CHOICE: return settle(l, &choice, 0);
+    case LFS_CONFLICTS_ROWS: return lfs_image_node(l->m, l->parent, l->name, what, l->known_only, &l->node);
+    default: return text(l, l->parent->branch, what);
+    }
+}
+
 static errint_t in_texts(struct lookup *l) {
     char *what = lfs_sprintf(l->arena, "%s/%s", l->parent->text, l->name);
-    return what ? text(l, l->parent->branch, what) : -ENOMEM;
+    if (!what)
+        return -ENOMEM;
+    return lfs_is_conflicts_path(what) ? in_conflicts(l, what) : text(l, l->parent->branch, what);
 }
 
 static errint_t in_root(struct lookup *l) {

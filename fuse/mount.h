@@ -17,6 +17,7 @@
 
 #define LFS_IMMUTABLE_TIMEOUT 86400.0 /* seconds: names and attributes that never change again */
 
+struct lfs_conflicts;
 struct lfs_control;
 struct lfs_images;
 struct lfs_opens;
@@ -31,6 +32,7 @@ struct lfs_mount {
     struct lfs_nodes *nodes;
     struct lfs_tree_cache *trees;
     struct lfs_control *control;
+    struct lfs_conflicts *conflicts; /* commands that wait for choices; see verbs/conflicts.h */
     struct lfs_opens *opens; /* see handles.h */
     struct lfs_stage *stage; /* see staged.h */
     struct lfs_texts *texts; /* see texts.h */

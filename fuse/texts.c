@@ -11,6 +11,7 @@
 #include "util/cleanup.h"
 #include "util/map.h"
 #include "verbs/branches.h"
+#include "verbs/conflicts.h"
 
 enum { BUCKETS = 256 };
 
@@ -55,7 +56,31 @@ static struct lfs_report_call report_call(struct lfs_mount *m, const struct lfs_
     return (struct lfs_report_call){m->dataset, place->text, what, facts_of(m->texts)};
 }
 
+static bool is_conflicts(const struct lfs_node *place, const char *what) {
+    return place->kind == LFS_NODE_BRANCH && lfs_is_conflicts_path(what);
+}
+
+static struct lfs_conflicts_at conflicts_at(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
+    return (struct lfs_conflicts_at){m->conflicts, m->dataset, place->text, what};
+}
+
+static errint_t stamp_conflicts(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_stamp *out) {
+    struct lfs_conflicts_at at = conflicts_at(m, place, what);
+    return lfs_conflicts_look(&at, &out->hash) == LFS_CONFLICTS_TEXT ? 0 : -ENOENT;
+}
+
+static errint_t render_conflicts(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_buf *out,
+                                 struct timespec *time) {
+    struct lfs_conflicts_at at = conflicts_at(m, place, what);
+    return lfs_conflicts_text(&at, out, time, NULL);
+}
+
 enum lfs_text_is lfs_text_is(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
+    if (is_conflicts(place, what)) {
+        struct lfs_conflicts_at at = conflicts_at(m, place, what);
+        enum lfs_conflicts_is is = lfs_conflicts_look(&at, NULL);
+        return is == LFS_CONFLICTS_DIRECTORY ? LFS_TEXT_DIRECTORY : is == LFS_CONFLICTS_TEXT ? LFS_TEXT_FILE : LFS_TEXT_NONE;
+    }
     if (place->kind != LFS_NODE_BRANCH)
         return source_of(place, what) ? LFS_TEXT_FILE : LFS_TEXT_NONE;
     struct lfs_report_call call = report_call(m, place, what);
@@ -78,6 +103,8 @@ static errint_t stamp(struct lfs_mount *m, const struct lfs_node *place, const c
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
     *out = (struct lfs_stamp){0};
+    if (is_conflicts(place, what))
+        return stamp_conflicts(m, place, what, out);
     if (source)
         return source->stamp ? source->stamp(m, out) : 0;
     return lfs_report_stamp(&call, out, NULL);
@@ -87,6 +114,8 @@ static errint_t render(struct lfs_mount *m, const struct lfs_node *place, const 
                        struct timespec *time) {
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
+    if (is_conflicts(place, what))
+        return render_conflicts(m, place, what, out, time);
     return source ? source->render(m, out, time, NULL) : lfs_report_render(&call, out, time, NULL);
 }
 

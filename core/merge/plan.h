@@ -70,6 +70,7 @@ struct lfs_conflict {
     uint64_t print;
     const char *no_ours, *no_theirs; /* why that side cannot be taken; NULL: it can */
     enum lfs_strategy chosen;        /* by a choice for this unit */
+    const char *stuck;               /* and why it could not be carried out beside the others */
     /* Of rows: a data file of the fragment, the row in it, and the commits (uuids) that updated it, NULL for a deletion. */
     const char *path;
     uint32_t row;

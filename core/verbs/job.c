@@ -12,6 +12,7 @@
 #include "util/limits.h"
 #include "util/log.h"
 #include "verbs/answer.h"
+#include "verbs/found.h"
 
 void lfs_job_release(struct lfs_job *job) {
     lfs_plan_release(&job->plan);
@@ -159,7 +160,7 @@ static void tell_stuck(struct lfs_job *job, enum lfs_side side, const char *why)
         bool loses = side == LFS_OURS ? c->chosen == LFS_STRATEGY_SOURCE && c->our_update
                                       : c->chosen == LFS_STRATEGY_DEST && c->their_update;
         if (loses)
-            *(side == LFS_OURS ? &c->no_theirs : &c->no_ours) = why;
+            c->stuck = why;
     }
 }
 
@@ -215,10 +216,17 @@ static bool has_losers(const struct lfs_plan *plan) { return plan->losers[0].cou
 
 /* Of choices, too, those whose rows were taken back on the way. */
 static errint_t note_settled(struct lfs_job *job, struct lfs_error *err) {
+    size_t ours = 0;
+    struct lfs_plan *plan = &job->plan;
     for (size_t i = 0; i < job->settled.count; i++)
-        if (!lfs_list_add(&job->plan.settled, job->arena, job->settled.items[i]))
+        if (!lfs_list_add(&plan->settled, job->arena, job->settled.items[i]))
             return lfs_fail_nomem(err);
-    return 0;
+    for (size_t i = 0; i < plan->settled.count; i++)
+        ours += ((const struct lfs_conflict *)plan->settled.items[i])->chosen == LFS_STRATEGY_DEST;
+    if (!plan->settled.count || plan->n_conflicts || plan->refusal)
+        return 0;
+    char *note = lfs_sprintf(job->arena, "conflicts were settled by choice: %zu ours, %zu theirs", ours, plan->settled.count - ours);
+    return lfs_list_add(&plan->notes, job->arena, note) ? 0 : lfs_fail_nomem(err);
 }
 
 /* Rows that an update had taken away live again in the fragment: no index need know them. */
@@ -255,7 +263,9 @@ static errint_t note_returned(struct lfs_job *job, const struct lfs_version *tip
 static errint_t note_escalation(struct lfs_job *job, struct lfs_error *err) {
     for (size_t i = 0; i < 2; i++) {
         const char *name = i ? job->source.branch.name : job->target.branch.name;
-        char *note = lfs_sprintf(job->arena, "escalated: %zu updates of %s were taken back as whole commits, where they clashed",
+        bool chosen = job->input.policy.rows == LFS_STRATEGY_FAIL; /* and so all that goes with them */
+        char *note = lfs_sprintf(job->arena, chosen ? "%zu updates of %s were taken back: other rows were chosen"
+                                                    : "escalated: %zu updates of %s were taken back as whole commits, where they clashed",
                                  job->taken_back[i].count, name);
         if (job->taken_back[i].count && !lfs_list_add(&job->plan.notes, job->arena, note))
             return lfs_fail_nomem(err);
@@ -301,6 +311,7 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .policy = job->context->command->policy,
     };
     LFS_TRY(is_older(job, &job->input.base_is_older, err));
+    LFS_TRY(lfs_found_choices(job, &job->input.policy.choices, err));
     LFS_TRY(lfs_job_pass_left_out(job, &job->input, err));
     if (job->plan.refusal)
         return 0;
@@ -391,8 +402,9 @@ static errint_t properties(const struct lfs_job *job, const char *map, struct lf
                                       lfs_sprintf(job->arena, "%" PRIu64, job->source.version->number)};
     if (*map)
         list[n++] = (struct lfs_property){"lancefs.map.fragments", map};
-    if (policy_text(&c->policy))
-        list[n++] = (struct lfs_property){"lancefs.policy", policy_text(&c->policy)};
+    const char *policy = job->plan.settled.count ? "chosen" : policy_text(&c->policy);
+    if (policy)
+        list[n++] = (struct lfs_property){"lancefs.policy", policy};
     if (c->policy.only)
         list[n++] = (struct lfs_property){LFS_PROPERTY_ONLY, lfs_command_classes(c->policy.only, job->arena)};
     if (job->extra_property)
@@ -509,6 +521,8 @@ int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err)
 
 int lfs_job_plan_and_say(struct lfs_job *job, const char *target, struct lfs_error *err) {
     int planned = lfs_job_plan(job, target, err);
+    if (planned >= 0 && job->context->found)
+        LFS_TRY(lfs_found_add(job->context->found, job, err));
     if (planned == LFS_CHANGES_NOTHING)
         lfs_job_say_unchanged(job, lfs_job_outcome(job));
     if (planned == LFS_PREPARED &&
@@ -525,6 +539,8 @@ static errint_t try_once(struct lfs_verb_context *context, const struct lfs_job_
     struct lfs_commit_result result = {0};
     if (!arena)
         return lfs_fail_nomem(err);
+    if (context->found)
+        lfs_found_clear(context->found);
     int planned = lfs_job_plan_and_say(&job, target, err);
     if (planned != LFS_PREPARED)
         return planned < 0 ? planned : 0;

@@ -7,12 +7,25 @@
 #include "verbs/command.h"
 #include "verbs/verbs.h"
 
+struct lfs_found;
+struct lfs_chosen_list;
+
+/* What a ref of a command meant when it ran first. */
+struct lfs_pin {
+    const char *word, *uuid; /* of the line */
+    uint64_t version;
+};
+
 struct lfs_verb_context {
     const struct lfs_verb_call *call;
     const struct lfs_command *command;
     struct lfs_arena *arena; /* of the whole command */
     struct lfs_lines lines;
     struct lfs_buf *answer;
+    struct lfs_list *pins; /* of struct lfs_pin: what refs mean, noted when they are looked up; may be NULL */
+    bool pinned;           /* they mean that still: a command that is continued */
+    const struct lfs_chosen_list *chosen; /* choices for single conflicts (found.h); NULL: none */
+    struct lfs_found *found;              /* what the plans have in conflict; NULL: nobody asks */
 };
 
 errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err);

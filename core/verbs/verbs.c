@@ -6,6 +6,7 @@
 #include "util/cleanup.h"
 #include "util/limits.h"
 #include "verbs/answer.h"
+#include "verbs/settle.h"
 #include "verbs/verb.h"
 
 struct verb {
@@ -36,6 +37,10 @@ static const struct verb verbs[] = {
      "#   only=rows,columns,schema,config,indexes takes over these classes alone; a later merge brings the rest\n"
      "#   base=REF the version to compare with, instead of the one that is found; both sides must hold it\n"
      "#   fieldids=renumber|strict   new columns of both sides under one field id: a new id for theirs, or a conflict\n"
+     "# After a conflict:\n"
+     "#   echo theirs > .conflicts/0/choice        or ours, for each conflict; beside it stands what it is about\n"
+     "#   echo continue > .merge                   what was stopped is done, as was chosen; or: echo abort > .merge\n"
+     "# The same for .cherry-pick and .revert. A branch that is called continue is written tree/continue.\n"
      "# The write fails with an error number when the merge does; the answer can be read here.\n"},
     {".cherry-pick", LFS_VERB_PICK, lfs_verb_cherry_pick,
      "# .cherry-pick: REF[..REF] [options]\n"
@@ -117,6 +122,10 @@ const char *lfs_verb_usage(const char *file) {
     return verb ? verb->usage : NULL;
 }
 
+static errint_t run_file(const char *file, struct lfs_verb_context *context, struct lfs_error *err) {
+    return find(file)->run(context, err);
+}
+
 static errint_t run(const struct verb *verb, struct lfs_verb_context *context, struct lfs_error *err) {
     const struct lfs_verb_call *call = context->call;
     struct lfs_command command;
@@ -128,7 +137,13 @@ static errint_t run(const struct verb *verb, struct lfs_verb_context *context, s
     LFS_TRY(lfs_command_check(&command, verb->kind, verb->file, err));
     LFS_TRY(lfs_lines_read(call->dataset, context->arena, &context->lines, err));
     context->command = &command;
-    return verb->run(context, err);
+    bool settles = verb->kind & LFS_VERBS_SETTLING;
+    if (settles && lfs_is_settling(context))
+        return lfs_settle_run(context, run_file, err);
+    errint_t result = verb->run(context, err);
+    if (settles)
+        LFS_TRY(lfs_settle_note(context, verb->file, result, err));
+    return result;
 }
 
 errint_t lfs_verb_run(const char *file, const struct lfs_verb_call *call, struct lfs_buf *answer) {
@@ -136,7 +151,9 @@ errint_t lfs_verb_run(const char *file, const struct lfs_verb_call *call, struct
     struct lfs_error error = {0};
     const struct verb *verb = find(file);
     size_t start = answer->length;
-    struct lfs_verb_context context = {.call = call, .arena = arena, .answer = answer};
+    struct lfs_found found = {.arena = arena};
+    struct lfs_list pins = {0};
+    struct lfs_verb_context context = {.call = call, .arena = arena, .answer = answer, .pins = &pins, .found = &found};
     errint_t result = !arena  ? lfs_fail_nomem(&error)
                       : !verb ? lfs_fail(&error, LFS_E_USAGE, "%s is no control file", file)
                               : run(verb, &context, &error);

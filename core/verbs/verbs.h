@@ -14,6 +14,8 @@
 #include "util/buf.h"
 #include "util/progress.h"
 
+struct lfs_conflicts;
+
 /* What a caller sets once for all commands. */
 struct lfs_verb_settings {
     enum lfs_placing mode; /* where a command does not say mode= */
@@ -28,6 +30,7 @@ struct lfs_verb_call {
     const char *line;            /* one command, without its newline; not NUL-holding, at most LFS_COMMAND_BYTES_MAX */
     const atomic_bool *cancel;   /* may be NULL; once true the command stops with EINTR unless it has committed */
     struct lfs_progress *progress; /* may be NULL; told how far the command is */
+    struct lfs_conflicts *conflicts; /* where commands that stop on conflicts wait (conflicts.h); NULL: they do not */
 };
 
 /* Names of the verbs that have a control file in a branch directory and at the root: NULL-terminated, e.g. ".merge". */
