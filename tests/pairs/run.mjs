@@ -18,7 +18,7 @@ import { BASE, LATER, together } from "./operations.mjs";
 
 // --- the table as a list of runs, grouped by the source's operation ---
 
-function* directions() {
+export function* directions() {
   let n = 0;
   for (const [a, b, cases] of CELLS)
     for (const [when, opA, opB, expected = {}] of cases) {
@@ -50,7 +50,7 @@ export function runTable(engine) {
 
 // --- states ---
 
-async function ground(w, engine) {
+export async function ground(w, engine) {
   const root = path.join(w.dir, "data"),
     ds = path.join(root, "t.lance");
   fs.mkdirSync(root);
@@ -103,7 +103,7 @@ async function onOwnGround(g, c) {
   return { source, target, base: { ...UNINDEXED, rows: [...BASE.rows, ...LATER] } };
 }
 
-async function statesOf(g, c) {
+export async function statesOf(g, c) {
   if (c.source.onGround || c.target.onGround) return onOwnGround(g, c);
   const from = c.expected.keyed ? await keyedGround(g) : "main",
     version = from === "main" ? (breaksIndexes(c) ? PLAIN : INDEXED) : undefined,
