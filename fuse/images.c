@@ -6,19 +6,18 @@
 #include <string.h>
 
 #include "fuse/handles.h"
+#include "fuse/previews.h"
 #include "util/cleanup.h"
 #include "util/map.h"
 
 enum { ENTRIES_MAX = 256 };
 
-static const struct lfs_image_source sources[] = {
-    {NULL, NULL, NULL},
-};
+static const struct lfs_image_source *const sources[] = {&lfs_preview_source};
 
 static const struct lfs_image_source *source_of(const char *what) {
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-        if (sources[i].prefix && strncmp(what, sources[i].prefix, strlen(sources[i].prefix)) == 0)
-            return &sources[i];
+        if (strncmp(what, sources[i]->prefix, strlen(sources[i]->prefix)) == 0)
+            return sources[i];
     return NULL;
 }
 
