@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "fuse/closing.h"
+#include "fuse/conflicts.h"
 #include "fuse/handles.h"
 #include "fuse/lines.h"
 #include "fuse/stats.h"
 #include "util/cleanup.h"
 #include "util/log.h"
-#include "verbs/conflicts.h"
 
 struct lfs_control {
     struct lfs_mount *m;
@@ -52,16 +52,13 @@ bool lfs_is_control_name(const char *name, bool in_branch) {
 }
 
 /* A choice is written to as a control file is, and reads as what was chosen. */
-static struct lfs_conflicts_at choice_of(struct lfs_mount *m, const struct lfs_node *node) {
-    return (struct lfs_conflicts_at){m->conflicts, m->dataset, branch_of(node), node->text};
-}
+static bool is_choice(const struct lfs_node *node) { return node->branch && lfs_is_conflicts_path(node->text); }
 
 static void show(struct lfs_mount *m, const struct lfs_node *node, struct lfs_buf *out) {
-    struct lfs_conflicts_at at = choice_of(m, node);
     struct timespec time;
-    if (!lfs_is_conflicts_path(node->text))
+    if (!is_choice(node))
         lfs_answers_show(m->control->answers, node->text, branch_of(node), out);
-    else if (lfs_conflicts_text(&at, out, &time, NULL) == -ENOMEM)
+    else if (lfs_conflicts_text_render(m, node->branch, node->text, out, &time, NULL) == -ENOMEM)
         out->failed = true;
 }
 
@@ -126,7 +123,7 @@ static void answer(struct lfs_talk *talk, const char *text, size_t length) {
 
 static errint_t choose(struct job *job, const char *line) {
     LFS_AUTO_BUF text = {0};
-    struct lfs_conflicts_at at = choice_of(job->m, job->node);
+    struct lfs_conflicts_at at = lfs_conflicts_at(job->m, job->node->branch, job->node->text);
     job->commands++;
     errint_t result = lfs_conflicts_choose(&at, job->node->token, line, &text);
     answer(job->talk, text.length ? (char *)text.data : "", text.length);
@@ -138,7 +135,7 @@ static errint_t run_command(struct job *job, const char *line) {
     LFS_AUTO_BUF text = {0};
     char target[512];
     struct lfs_mount *m = job->m;
-    if (lfs_is_conflicts_path(job->node->text))
+    if (is_choice(job->node))
         return choose(job, line);
     struct lfs_running running = {.file = job->node->text, .branch = branch_of(job->node), .line = line};
     struct lfs_verb_call call = {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "format/names.h"
+#include "fuse/conflicts.h"
 #include "fuse/handles.h"
 #include "fuse/images.h"
 #include "fuse/reports.h"
@@ -18,7 +19,6 @@
 #include "report/report.h"
 #include "util/cleanup.h"
 #include "util/map.h"
-#include "verbs/conflicts.h"
 
 struct item {
     const char *name;
@@ -188,7 +188,7 @@ static errint_t list_files(struct listing *l) {
 
 /* .conflicts lists its conflicts, and each of those what is told of it; .diff nothing: a walk must not plan every merge. */
 static errint_t list_conflicts(struct listing *l) {
-    struct lfs_conflicts_at at = {l->m->conflicts, l->m->dataset, l->node->branch->text, l->node->text};
+    struct lfs_conflicts_at at = lfs_conflicts_at(l->m, l->node->branch, l->node->text);
     const char **names;
     size_t n, length = strlen(l->node->text);
     LFS_TRY(lfs_conflicts_list(&at, l->arena, &names, &n, NULL));

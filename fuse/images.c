@@ -5,39 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuse/conflicts.h"
 #include "fuse/handles.h"
+#include "fuse/previews.h"
 #include "util/cleanup.h"
-#include "util/log.h"
 #include "util/map.h"
-#include "verbs/conflicts.h"
 
 enum { ENTRIES_MAX = 256 };
 
-/* --- the rows of a conflict --- */
-
-static errint_t stamp_conflict(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_stamp *out) {
-    struct lfs_conflicts_at at = {m->conflicts, m->dataset, place->text, what};
-    return lfs_conflicts_look(&at, &out->hash) == LFS_CONFLICTS_ROWS ? 0 : -ENOENT;
-}
-
-static errint_t make_conflict(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_image **out) {
-    struct lfs_conflicts_at at = {m->conflicts, m->dataset, place->text, what};
-    struct lfs_error err = {0};
-    errint_t result = lfs_conflicts_image(&at, m->views, out, &err);
-    if (result < 0)
-        lfs_log(LFS_LOG_WARNING, "%s of %s: %s", what, place->text, err.message);
-    return result;
-}
-
-static const struct lfs_image_source sources[] = {
-    {LFS_CONFLICTS "/", stamp_conflict, make_conflict},
-    {NULL, NULL, NULL},
-};
+static const struct lfs_image_source *const sources[] = {&lfs_preview_source, &lfs_conflict_rows_source};
 
 static const struct lfs_image_source *source_of(const char *what) {
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-        if (sources[i].prefix && strncmp(what, sources[i].prefix, strlen(sources[i].prefix)) == 0)
-            return &sources[i];
+        if (strncmp(what, sources[i]->prefix, strlen(sources[i]->prefix)) == 0)
+            return sources[i];
     return NULL;
 }
 

@@ -6,29 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuse/previews.h"
+#include "fuse/conflicts.h"
 #include "fuse/stats.h"
 #include "report/report.h"
 #include "util/cleanup.h"
 #include "util/map.h"
 #include "verbs/branches.h"
-#include "verbs/conflicts.h"
 
 enum { BUCKETS = 256 };
 
 /* --- where texts come from --- */
 
-/* Files at the root of the mount; those of branches are reports. */
+/* Files at the root of the mount, answers of previews, what conflicts tell; others of branches are reports. */
 struct source {
     const char *name;
     /* What it is made of; NULL: every look gives another text. */
-    errint_t (*stamp)(struct lfs_mount *m, struct lfs_stamp *out);
-    errint_t (*render)(struct lfs_mount *m, struct lfs_buf *out, struct timespec *time, struct lfs_error *err);
+    errint_t (*stamp)(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_stamp *out);
+    errint_t (*render)(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_buf *out,
+                       struct timespec *time, struct lfs_error *err);
 };
 
 /* Every look makes it anew: bytes that only one branch holds depend on what lies in any directory. */
-static errint_t render_branches(struct lfs_mount *m, struct lfs_buf *out, struct timespec *time,
-                                struct lfs_error *err) {
+static errint_t render_branches(struct lfs_mount *m, const struct lfs_node *place, const char *what,
+                                struct lfs_buf *out, struct timespec *time, struct lfs_error *err) {
     struct lfs_error why = {0};
+    (void)place;
+    (void)what;
     LFS_TRY(lfs_tree_time(m, "", time));
     errint_t result = lfs_branches_table(m->dataset, NULL, out, &why);
     if (result == 0 || result == -ENOMEM)
@@ -38,12 +42,23 @@ static errint_t render_branches(struct lfs_mount *m, struct lfs_buf *out, struct
     return lfs_buf_check(out, err);
 }
 
+static errint_t render_stats(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_buf *out,
+                             struct timespec *time, struct lfs_error *err) {
+    (void)place;
+    (void)what;
+    return lfs_stats_render(m, out, time, err);
+}
+
 static const struct source sources[] = {
     {".branches", NULL, render_branches},
-    {".stats", NULL, lfs_stats_render},
+    {".stats", NULL, render_stats},
 };
+static const struct source preview = {LFS_PREVIEW_DIR, lfs_preview_answer_stamp, lfs_preview_answer_render},
+                           conflicts = {LFS_CONFLICTS, lfs_conflicts_text_stamp, lfs_conflicts_text_render};
 
 static const struct source *source_of(const struct lfs_node *place, const char *what) {
+    if (place->kind == LFS_NODE_BRANCH)
+        return lfs_is_preview_answer(what) ? &preview : lfs_is_conflicts_path(what) ? &conflicts : NULL;
     for (size_t i = 0; place->kind == LFS_NODE_ROOT && i < sizeof sources / sizeof *sources; i++)
         if (strcmp(sources[i].name, what) == 0)
             return &sources[i];
@@ -56,32 +71,13 @@ static struct lfs_report_call report_call(struct lfs_mount *m, const struct lfs_
     return (struct lfs_report_call){m->dataset, place->text, what, facts_of(m->texts)};
 }
 
-static bool is_conflicts(const struct lfs_node *place, const char *what) {
-    return place->kind == LFS_NODE_BRANCH && lfs_is_conflicts_path(what);
-}
-
-static struct lfs_conflicts_at conflicts_at(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
-    return (struct lfs_conflicts_at){m->conflicts, m->dataset, place->text, what};
-}
-
-static errint_t stamp_conflicts(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_stamp *out) {
-    struct lfs_conflicts_at at = conflicts_at(m, place, what);
-    return lfs_conflicts_look(&at, &out->hash) == LFS_CONFLICTS_TEXT ? 0 : -ENOENT;
-}
-
-static errint_t render_conflicts(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_buf *out,
-                                 struct timespec *time) {
-    struct lfs_conflicts_at at = conflicts_at(m, place, what);
-    return lfs_conflicts_text(&at, out, time, NULL);
-}
-
 enum lfs_text_is lfs_text_is(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
-    if (is_conflicts(place, what)) {
-        struct lfs_conflicts_at at = conflicts_at(m, place, what);
-        enum lfs_conflicts_is is = lfs_conflicts_look(&at, NULL);
-        return is == LFS_CONFLICTS_DIRECTORY ? LFS_TEXT_DIRECTORY : is == LFS_CONFLICTS_TEXT ? LFS_TEXT_FILE : LFS_TEXT_NONE;
+    if (place->kind == LFS_NODE_BRANCH && lfs_is_conflicts_path(what)) {
+        struct lfs_conflicts_at at = lfs_conflicts_at(m, place, what);
+        enum lfs_conflicts_is found = lfs_conflicts_look(&at, NULL);
+        return found == LFS_CONFLICTS_DIRECTORY ? LFS_TEXT_DIRECTORY : found == LFS_CONFLICTS_TEXT ? LFS_TEXT_FILE : LFS_TEXT_NONE;
     }
-    if (place->kind != LFS_NODE_BRANCH)
+    if (source_of(place, what) || place->kind != LFS_NODE_BRANCH)
         return source_of(place, what) ? LFS_TEXT_FILE : LFS_TEXT_NONE;
     struct lfs_report_call call = report_call(m, place, what);
     enum lfs_report_is is = lfs_report_is(&call);
@@ -103,10 +99,8 @@ static errint_t stamp(struct lfs_mount *m, const struct lfs_node *place, const c
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
     *out = (struct lfs_stamp){0};
-    if (is_conflicts(place, what))
-        return stamp_conflicts(m, place, what, out);
     if (source)
-        return source->stamp ? source->stamp(m, out) : 0;
+        return source->stamp ? source->stamp(m, place, what, out) : 0;
     return lfs_report_stamp(&call, out, NULL);
 }
 
@@ -114,9 +108,7 @@ static errint_t render(struct lfs_mount *m, const struct lfs_node *place, const 
                        struct timespec *time) {
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
-    if (is_conflicts(place, what))
-        return render_conflicts(m, place, what, out, time);
-    return source ? source->render(m, out, time, NULL) : lfs_report_render(&call, out, time, NULL);
+    return source ? source->render(m, place, what, out, time, NULL) : lfs_report_render(&call, out, time, NULL);
 }
 
 /* --- the cache --- */

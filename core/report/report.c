@@ -8,6 +8,7 @@
 #include "table/location.h"
 #include "util/limits.h"
 #include "util/map.h"
+#include "verbs/verb.h"
 
 /* What a report is made of. */
 enum scope {
@@ -49,24 +50,6 @@ static const struct kind *kind_of(const char *what) {
 /* No ref holds a '%' of its own. */
 static char *decode_ref(struct lfs_arena *arena, const char *what) { return lfs_percent_decode(arena, diff_ref(what)); }
 
-/* Does some ref lie below that path? */
-static bool leads_on(const struct lfs_report_call *call, const char *ref, struct lfs_arena *arena) {
-    struct lfs_branch *branches;
-    size_t n, length = strlen(ref);
-    if (strcmp(ref, "tree") == 0 || strcmp(ref, "tags") == 0)
-        return true;
-    if (strncmp(ref, "tree/", 5) == 0) {
-        ref += 5;
-        length -= 5;
-    }
-    if (lfs_dataset_branches(call->dataset, arena, &branches, &n, NULL, NULL) < 0)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(branches[i].name, ref, length) == 0 && branches[i].name[length] == '/')
-            return true;
-    return false;
-}
-
 enum lfs_report_is lfs_report_is(const struct lfs_report_call *call) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     if (strcmp(call->what, LFS_REPORT_DIFF) == 0)
@@ -78,7 +61,7 @@ enum lfs_report_is lfs_report_is(const struct lfs_report_call *call) {
         return LFS_REPORT_NONE;
     if (lfs_report_diff_check(call->dataset, ref, NULL) == 0)
         return LFS_REPORT_FILE;
-    return leads_on(call, ref, arena) ? LFS_REPORT_DIRECTORY : LFS_REPORT_NONE;
+    return lfs_verb_leads_on(call->dataset, ref, arena) ? LFS_REPORT_DIRECTORY : LFS_REPORT_NONE;
 }
 
 /* --- what a text is made of --- */

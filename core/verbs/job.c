@@ -471,6 +471,12 @@ errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lf
     return lfs_commit_foresee(&request, job->arena, &out->version.manifest, err);
 }
 
+errint_t lfs_job_imagine(struct lfs_job *job, uint64_t seed, struct lfs_imagined *out, struct lfs_error *err) {
+    struct lfs_commit_request request;
+    LFS_TRY(make_request(job, &request, err));
+    return lfs_commit_imagine(&request, seed, job->arena, out, err);
+}
+
 static void say_committed(struct lfs_job *job, const struct lfs_commit_result *r) {
     struct lfs_buf *out = job->context->answer;
     lfs_answer_text(out, "result", lfs_job_outcome(job));

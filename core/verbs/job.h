@@ -6,6 +6,7 @@
 #ifndef LFS_VERBS_JOB_H
 #define LFS_VERBS_JOB_H
 
+#include "commit/imagine.h"
 #include "merge/merge3.h"
 #include "verbs/reader.h"
 #include "verbs/verb.h"
@@ -71,6 +72,8 @@ struct lfs_merge_source {
     uint64_t version;
 };
 extern const struct lfs_job_spec lfs_merge_job;
+/* LFS_E_USAGE for options of a merge of `n_sources` that do not go together. */
+errint_t lfs_merge_check(const struct lfs_command *command, size_t n_sources, struct lfs_error *err);
 
 /* Run a job on the branch `target` (a name) and write the answer. */
 errint_t lfs_job_run(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,
@@ -86,6 +89,8 @@ int lfs_job_plan_and_say(struct lfs_job *job, const char *target, struct lfs_err
 errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, struct lfs_error *err);
 /* What the commit would give, as a version that more can be planned on; it lives as long as the job. */
 errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lfs_error *err);
+/* The same as bytes that can be shown; likewise (commit/imagine.h). */
+errint_t lfs_job_imagine(struct lfs_job *job, uint64_t seed, struct lfs_imagined *out, struct lfs_error *err);
 void lfs_job_release(struct lfs_job *job); /* not its arena */
 
 /* "merged", "fast-forward", "conflict", ...; "feature@6"; "main@2". NULL where there is none, or memory is short. */

@@ -126,3 +126,20 @@ errint_t lfs_verb_state(struct lfs_verb_context *context, const char *word, stru
     LFS_TRY(lfs_verb_ref(context, word, &out->branch, &version, err));
     return lfs_dataset_version(context->call->dataset, out->branch.dir, version, &out->version, err);
 }
+
+bool lfs_verb_leads_on(struct lfs_dataset *ds, const char *ref, struct lfs_arena *arena) {
+    struct lfs_branch *branches;
+    size_t n, length = strlen(ref);
+    if (strcmp(ref, "tree") == 0 || strcmp(ref, "tags") == 0)
+        return true;
+    if (strncmp(ref, "tree/", 5) == 0) {
+        ref += 5;
+        length -= 5;
+    }
+    if (lfs_dataset_branches(ds, arena, &branches, &n, NULL, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(branches[i].name, ref, length) == 0 && branches[i].name[length] == '/')
+            return true;
+    return false;
+}

@@ -56,4 +56,7 @@ errint_t lfs_verb_tip(struct lfs_verb_context *context, const char *name, struct
 errint_t lfs_verb_branch(struct lfs_verb_context *context, const char *word, struct lfs_branch *out,
                          struct lfs_error *err);
 
+/* Does some ref lie below that path? "exp" leads to the branch exp/sub, "tags" to all of them. */
+bool lfs_verb_leads_on(struct lfs_dataset *ds, const char *ref, struct lfs_arena *arena);
+
 #endif
