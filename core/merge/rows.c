@@ -54,6 +54,17 @@ static void note_loser(struct decision *d, enum lfs_strategy strategy, const str
 
 static uint64_t add_text(uint64_t hash, const char *text) { return text ? lfs_hash(text, strlen(text), hash) : ~hash; }
 
+/* A commit that is taken back is taken back as a whole. */
+static errint_t tell_no_ours(struct decision *d, struct lfs_conflict *c) {
+    const struct lfs_merge_reader *r = d->rows->input->reader;
+    const struct lfs_history *history;
+    LFS_TRY(r->history(r->context, LFS_THEIRS, &history, d->err));
+    c->no_ours = history->backward
+                     ? "the version is taken back as a whole: to keep the row as it is here, do not take it back"
+                     : "the commit that updated the row there is not at hand, so it cannot be taken back";
+    return 0;
+}
+
 /* What people read of it, and what it is known by. */
 static errint_t describe(struct decision *d, enum lfs_row_choice what, struct lfs_conflict *c) {
     struct lfs_arena *arena = d->plan->arena;
@@ -63,7 +74,7 @@ static errint_t describe(struct decision *d, enum lfs_row_choice what, struct lf
     if (!c->our_update && strcmp(c->ours, "updated") == 0)
         c->no_theirs = "the commit that updated the row here is not at hand, so it cannot be taken back";
     if (!c->their_update && strcmp(c->theirs, "updated") == 0)
-        c->no_ours = "the commit that updated the row there is not at hand, so it cannot be taken back";
+        LFS_TRY(tell_no_ours(d, c));
     return c->kind && c->unit && c->key ? 0 : lfs_fail_nomem(d->err);
 }
 

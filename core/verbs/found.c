@@ -148,9 +148,9 @@ static errint_t taken_away(struct finder *f, const char *update, struct lfs_foun
     const struct lfs_merge_reader *r = &f->job->reader.reader;
     const struct lfs_history *history;
     LFS_TRY(r->history(r->context, LFS_THEIRS, &history, f->err));
-    const struct lfs_step *step = step_of_commit(history, update);
+    const struct lfs_step *step = update ? step_of_commit(history, update) : history->count == 1 ? &history->steps[0] : NULL;
     *out = (struct lfs_found_rows){.known = false};
-    if (!step || lfs_match_find(step->before->manifest.message, f->c->path))
+    if (!step || !step->before || lfs_match_find(step->before->manifest.message, f->c->path))
         return 0;
     LFS_TRY(in_version(f, step->before, out));
     const LanceManifest *before = step->before->manifest.message;
