@@ -13,13 +13,14 @@ static errint_t stamp(const struct lfs_conflicts_at *at, enum lfs_conflicts_is w
     return lfs_conflicts_look(at, &out->hash) == wanted ? 0 : -ENOENT;
 }
 
-errint_t lfs_conflicts_text_stamp(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_stamp *out) {
+errint_t lfs_conflicts_text_stamp(struct lfs_mount *m, const struct lfs_node *place, const char *what,
+                                  struct lfs_stamp *out) {
     struct lfs_conflicts_at at = lfs_conflicts_at(m, place, what);
     return stamp(&at, LFS_CONFLICTS_TEXT, out);
 }
 
-errint_t lfs_conflicts_text_render(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_buf *out,
-                                   struct timespec *time, struct lfs_error *err) {
+errint_t lfs_conflicts_text_render(struct lfs_mount *m, const struct lfs_node *place, const char *what,
+                                   struct lfs_buf *out, struct timespec *time, struct lfs_error *err) {
     struct lfs_conflicts_at at = lfs_conflicts_at(m, place, what);
     return lfs_conflicts_text(&at, out, time, err);
 }

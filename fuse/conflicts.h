@@ -14,8 +14,9 @@ extern const struct lfs_image_source lfs_conflict_rows_source;
 struct lfs_conflicts_at lfs_conflicts_at(struct lfs_mount *m, const struct lfs_node *place, const char *what);
 
 /* kind, unit, base, ours, theirs, as a source of texts. */
-errint_t lfs_conflicts_text_stamp(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_stamp *out);
-errint_t lfs_conflicts_text_render(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_buf *out,
-                                   struct timespec *time, struct lfs_error *err);
+errint_t lfs_conflicts_text_stamp(struct lfs_mount *m, const struct lfs_node *place, const char *what,
+                                  struct lfs_stamp *out);
+errint_t lfs_conflicts_text_render(struct lfs_mount *m, const struct lfs_node *place, const char *what,
+                                   struct lfs_buf *out, struct timespec *time, struct lfs_error *err);
 
 #endif

@@ -108,8 +108,9 @@ static errint_t check_row(struct cover *c, const struct lfs_step *step, const La
                                        "%s updated it in one commit with row %" PRIu32 " of fragment %" PRIu64
                                        ", %s: a commit's update goes as a whole. Choose %s, or decide for all rows "
                                        "with rows=%s",
-                                       which, row, f->id, chosen ? "for which the other side is chosen" : "which is in no conflict",
-                                       other, c->side == LFS_OURS ? "source-wins" : "dest-wins"));
+                                       which, row, f->id,
+                                       chosen ? "for which the other side is chosen" : "which is in no conflict", other,
+                                       c->side == LFS_OURS ? "source-wins" : "dest-wins"));
 }
 
 /* The rows of one fragment that the commit took away; their number is added to *n. */
@@ -150,8 +151,10 @@ static errint_t check_step(struct cover *c, const struct lfs_step *step) {
     if (*c->why || made <= taken || c->input->policy.rows == losing)
         return 0;
     const char *which = label(c, step);
-    return say(c, which ? lfs_sprintf(c->arena, "%s inserted rows too, and a commit's update goes as a whole: choose %s, or "
-                                      "decide for all rows with rows=%s", which, c->side == LFS_OURS ? "ours" : "theirs",
+    return say(c, which ? lfs_sprintf(c->arena,
+                                      "%s inserted rows too, and a commit's update goes as a whole: choose %s, or "
+                                      "decide for all rows with rows=%s",
+                                      which, c->side == LFS_OURS ? "ours" : "theirs",
                                       c->side == LFS_OURS ? "source-wins" : "dest-wins")
                         : NULL);
 }

@@ -132,7 +132,9 @@ static int index_of(const char *name, const char *const *list, size_t n) {
     return -1;
 }
 
-static bool has_rows(const struct entry *e, enum lfs_side side) { return e->found.of_rows && e->found.rows[side].known; }
+static bool has_rows(const struct entry *e, enum lfs_side side) {
+    return e->found.of_rows && e->found.rows[side].known;
+}
 
 static enum lfs_conflicts_is what_is(const struct path *p, const struct entry *e) {
     int at = p->depth == 3 ? index_of(p->name, names, sizeof names / sizeof *names) : -1,
@@ -234,8 +236,8 @@ static errint_t list_names(const struct path *p, struct state *s, struct lfs_are
     return 0;
 }
 
-errint_t lfs_conflicts_list(const struct lfs_conflicts_at *at, struct lfs_arena *arena, const char ***out, size_t *n_out,
-                            struct lfs_error *err) {
+errint_t lfs_conflicts_list(const struct lfs_conflicts_at *at, struct lfs_arena *arena, const char ***out,
+                            size_t *n_out, struct lfs_error *err) {
     struct path p = parse(at->what);
     struct state *s = enter(at);
     errint_t result = list_names(&p, s, arena, out, n_out, err);
@@ -277,8 +279,8 @@ static void free_sets(struct sets *sets) {
 }
 
 /* A set for each fragment. */
-static errint_t make_sets(struct lfs_found_rows *rows, const struct lfs_version *v, struct lfs_arena *arena, struct sets *out,
-                          struct lfs_error *err) {
+static errint_t make_sets(struct lfs_found_rows *rows, const struct lfs_version *v, struct lfs_arena *arena,
+                          struct sets *out, struct lfs_error *err) {
     out->items = LFS_NEW_ARRAY(arena, struct lfs_view_rows_of, rows->n_rows + 1);
     if (!out->items)
         return lfs_fail_nomem(err);
@@ -349,14 +351,16 @@ static errint_t choose(struct state *s, struct entry *e, const char *line, struc
     return 0;
 }
 
-errint_t lfs_conflicts_choose(const struct lfs_conflicts_at *at, uint64_t token, const char *line, struct lfs_buf *answer) {
+errint_t lfs_conflicts_choose(const struct lfs_conflicts_at *at, uint64_t token, const char *line,
+                              struct lfs_buf *answer) {
     struct lfs_error err = {0};
     struct path p = parse(at->what);
     struct state *s = enter(at);
     struct entry *e = entry_of(s, p.number);
-    errint_t result = !e || p.depth != 3 || token_of(s, &p, false) != token
-                          ? lfs_fail(&err, LFS_E_STALE, "that conflict does not wait any more: look at %s again", LFS_CONFLICTS)
-                          : choose(s, e, line, &err);
+    errint_t result =
+        !e || p.depth != 3 || token_of(s, &p, false) != token
+            ? lfs_fail(&err, LFS_E_STALE, "that conflict does not wait any more: look at %s again", LFS_CONFLICTS)
+            : choose(s, e, line, &err);
     if (result == 0)
         put_text(e, p.name, answer);
     leave(at);
@@ -365,15 +369,17 @@ errint_t lfs_conflicts_choose(const struct lfs_conflicts_at *at, uint64_t token,
 
 /* --- for the verbs --- */
 
-static errint_t copy_chosen(const struct state *s, struct lfs_arena *arena, struct lfs_waiting *out, struct lfs_error *err) {
+static errint_t copy_chosen(const struct state *s, struct lfs_arena *arena, struct lfs_waiting *out,
+                            struct lfs_error *err) {
     struct lfs_chosen *list = LFS_NEW_ARRAY(arena, struct lfs_chosen, s->n_entries + 1);
     size_t n = 0;
     for (size_t i = 0; list && i < s->n_entries; i++) {
         const struct entry *e = &s->entries[i];
         if (!e->choice)
             continue;
-        list[n] = (struct lfs_chosen){lfs_strdup(arena, e->found.step),
-                                      {lfs_strdup(arena, e->found.conflict.key), e->found.conflict.print, e->choice, false}};
+        list[n] =
+            (struct lfs_chosen){lfs_strdup(arena, e->found.step),
+                                {lfs_strdup(arena, e->found.conflict.key), e->found.conflict.print, e->choice, false}};
         if (!list[n].step || !list[n].choice.key)
             return lfs_fail_nomem(err);
         n++;
@@ -382,7 +388,8 @@ static errint_t copy_chosen(const struct state *s, struct lfs_arena *arena, stru
     return list ? 0 : lfs_fail_nomem(err);
 }
 
-static errint_t copy_pins(const struct lfs_list *from, struct lfs_arena *arena, struct lfs_list *to, struct lfs_error *err) {
+static errint_t copy_pins(const struct lfs_list *from, struct lfs_arena *arena, struct lfs_list *to,
+                          struct lfs_error *err) {
     *to = (struct lfs_list){0};
     for (size_t i = 0; i < from->count; i++) {
         const struct lfs_pin *pin = from->items[i];
@@ -396,9 +403,11 @@ static errint_t copy_pins(const struct lfs_list *from, struct lfs_arena *arena, 
     return 0;
 }
 
-static errint_t copy_state(const struct state *s, struct lfs_arena *arena, struct lfs_waiting *out, struct lfs_error *err) {
+static errint_t copy_state(const struct state *s, struct lfs_arena *arena, struct lfs_waiting *out,
+                           struct lfs_error *err) {
     struct lfs_list *pins = LFS_NEW(arena, struct lfs_list);
-    *out = (struct lfs_waiting){.file = lfs_strdup(arena, s->file), .line = lfs_strdup(arena, s->line), .by_root = s->by_root};
+    *out = (struct lfs_waiting){
+        .file = lfs_strdup(arena, s->file), .line = lfs_strdup(arena, s->line), .by_root = s->by_root};
     out->uuid = lfs_strdup(arena, s->uuid);
     out->serial = s->serial;
     out->unresolved = s->unresolved;
@@ -413,11 +422,13 @@ errint_t lfs_waiting_begin(struct lfs_conflicts *conflicts, const struct lfs_bra
                            struct lfs_waiting *out, struct lfs_error *err) {
     pthread_mutex_lock(&conflicts->lock);
     struct state *s = *slot_of(conflicts, branch->uuid);
-    errint_t result = !s        ? lfs_fail(err, LFS_E_NOT_FOUND,
-                                           "nothing waits for choices on %s: no command of this mount stopped on conflicts, "
-                                           "or it was settled, or forgotten by an unmount", branch->name)
-                      : s->busy ? lfs_fail(err, LFS_E_BUSY, "the command that waits on %s is being continued already", branch->name)
-                                : copy_state(s, arena, out, err);
+    errint_t result =
+        !s        ? lfs_fail(err, LFS_E_NOT_FOUND,
+                             "nothing waits for choices on %s: no command of this mount stopped on conflicts, "
+                                    "or it was settled, or forgotten by an unmount",
+                             branch->name)
+        : s->busy ? lfs_fail(err, LFS_E_BUSY, "the command that waits on %s is being continued already", branch->name)
+                  : copy_state(s, arena, out, err);
     if (result == 0)
         s->busy = true;
     pthread_mutex_unlock(&conflicts->lock);
@@ -440,14 +451,17 @@ void lfs_waiting_end(struct lfs_conflicts *conflicts, const struct lfs_waiting *
 
 static const struct entry *same_unit(const struct state *old, const struct lfs_found_conflict *c) {
     for (size_t i = 0; old && i < old->n_entries; i++)
-        if (strcmp(old->entries[i].found.step, c->step) == 0 && strcmp(old->entries[i].found.conflict.key, c->conflict.key) == 0)
+        if (strcmp(old->entries[i].found.step, c->step) == 0 &&
+            strcmp(old->entries[i].found.conflict.key, c->conflict.key) == 0)
             return &old->entries[i];
     return NULL;
 }
 
-static bool copy_conflict(struct lfs_arena *arena, const struct lfs_found_conflict *from, struct lfs_found_conflict *to) {
-    const char **texts[] = {&to->conflict.kind, &to->conflict.unit,    &to->conflict.base,      &to->conflict.ours, &to->conflict.theirs,
-                            &to->conflict.key,  &to->conflict.no_ours, &to->conflict.no_theirs, &to->step};
+static bool copy_conflict(struct lfs_arena *arena, const struct lfs_found_conflict *from,
+                          struct lfs_found_conflict *to) {
+    const char **texts[] = {&to->conflict.kind,    &to->conflict.unit,      &to->conflict.base,
+                            &to->conflict.ours,    &to->conflict.theirs,    &to->conflict.key,
+                            &to->conflict.no_ours, &to->conflict.no_theirs, &to->step};
     bool whole = true;
     *to = *from;
     to->conflict.stuck = NULL;
@@ -465,7 +479,8 @@ static int by_number(const void *a, const void *b) {
 }
 
 /* A conflict that was there keeps its number; its choice too, as long as both sides are as they were. */
-static errint_t take_entries(struct state *s, const struct state *old, const struct lfs_found *found, struct lfs_error *err) {
+static errint_t take_entries(struct state *s, const struct state *old, const struct lfs_found *found,
+                             struct lfs_error *err) {
     s->entries = LFS_NEW_ARRAY(s->arena, struct entry, found->items.count + 1);
     s->next_number = old ? old->next_number : 0;
     for (size_t i = 0; s->entries && i < found->items.count; i++) {
@@ -519,14 +534,16 @@ static void make_room(struct lfs_conflicts *c) {
             oldest = at;
     if (c->count < LFS_CONFLICTS_BRANCHES_MAX || !oldest)
         return;
-    lfs_log(LFS_LOG_WARNING, "conflicts wait on too many branches: those of the line %s are forgotten", (*oldest)->uuid);
+    lfs_log(LFS_LOG_WARNING, "conflicts wait on too many branches: those of the line %s are forgotten",
+            (*oldest)->uuid);
     forget(c, oldest);
 }
 
 static errint_t keep(struct lfs_conflicts *c, const struct lfs_stopped *stopped, bool *kept, struct lfs_error *err) {
     struct state **at = slot_of(c, stopped->found->line), *old = *at, *made;
     bool same = old && (stopped->again ? old->serial == stopped->again->serial
-                                       : !old->busy && strcmp(old->line, stopped->line) == 0 && strcmp(old->file, stopped->file) == 0);
+                                       : !old->busy && strcmp(old->line, stopped->line) == 0 &&
+                                             strcmp(old->file, stopped->file) == 0);
     *kept = !old || same || (!stopped->again && !has_choices(old));
     if (!*kept)
         return 0;

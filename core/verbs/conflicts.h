@@ -44,8 +44,8 @@ enum lfs_conflicts_is lfs_conflicts_look(const struct lfs_conflicts_at *at, uint
 errint_t lfs_conflicts_text(const struct lfs_conflicts_at *at, struct lfs_buf *out, struct timespec *time,
                             struct lfs_error *err);
 /* The names in a directory, in `arena`. */
-errint_t lfs_conflicts_list(const struct lfs_conflicts_at *at, struct lfs_arena *arena, const char ***out, size_t *n_out,
-                            struct lfs_error *err);
+errint_t lfs_conflicts_list(const struct lfs_conflicts_at *at, struct lfs_arena *arena, const char ***out,
+                            size_t *n_out, struct lfs_error *err);
 /* A data set of rows. LFS_E_NOT_FOUND also when the version that they were seen in is gone. */
 errint_t lfs_conflicts_image(const struct lfs_conflicts_at *at, struct lfs_views *views, struct lfs_image **out,
                              struct lfs_error *err);
@@ -53,6 +53,7 @@ errint_t lfs_conflicts_image(const struct lfs_conflicts_at *at, struct lfs_views
 /* A line written to a choice: "ours" or "theirs". `token` is what lfs_conflicts_look said when the file was opened. Appends
  * what the file then reads as, or the answer of a command that failed. LFS_E_USAGE, LFS_E_STALE (the conflict is not there any
  * more), LFS_E_UNSUPPORTED (that side cannot be taken), LFS_E_BUSY (while the command continues). */
-errint_t lfs_conflicts_choose(const struct lfs_conflicts_at *at, uint64_t token, const char *line, struct lfs_buf *answer);
+errint_t lfs_conflicts_choose(const struct lfs_conflicts_at *at, uint64_t token, const char *line,
+                              struct lfs_buf *answer);
 
 #endif

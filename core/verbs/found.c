@@ -97,7 +97,8 @@ static errint_t id_before(struct finder *f, const struct lfs_step *step, uint64_
 }
 
 /* The rows of a fragment that the commit made: the one of that id, else all of them. */
-static errint_t add_made(struct finder *f, const LanceFragment *made, uint64_t id, bool has_id, struct lfs_found_rows *out) {
+static errint_t add_made(struct finder *f, const LanceFragment *made, uint64_t id, bool has_id,
+                         struct lfs_found_rows *out) {
     uint64_t *ids;
     if (!has_id)
         return add_row(f, out, (struct lfs_found_row){made->id, 0, true});
@@ -148,14 +149,17 @@ static errint_t taken_away(struct finder *f, const char *update, struct lfs_foun
     const struct lfs_merge_reader *r = &f->job->reader.reader;
     const struct lfs_history *history;
     LFS_TRY(r->history(r->context, LFS_THEIRS, &history, f->err));
-    const struct lfs_step *step = update ? step_of_commit(history, update) : history->count == 1 ? &history->steps[0] : NULL;
+    const struct lfs_step *step = update                ? step_of_commit(history, update)
+                                  : history->count == 1 ? &history->steps[0]
+                                                        : NULL;
     *out = (struct lfs_found_rows){.known = false};
     if (!step || !step->before || lfs_match_find(step->before->manifest.message, f->c->path))
         return 0;
     LFS_TRY(in_version(f, step->before, out));
     const LanceManifest *before = step->before->manifest.message;
     for (size_t i = 0; i < before->n_fragments && out->known; i++) {
-        const LanceFragment *was = before->fragments[i], *is = lfs_match_find(step->after->manifest.message, lfs_match_name(was));
+        const LanceFragment *was = before->fragments[i],
+                            *is = lfs_match_find(step->after->manifest.message, lfs_match_name(was));
         AUTO_BITMAP *then = NULL;
         AUTO_BITMAP *now = NULL;
         if (is && lfs_match_same_deletions(was, is))

@@ -16,14 +16,14 @@ struct lfs_found_rows {
     bool known;      /* false: nothing can be shown */
     const char *dir; /* of the version, as in struct lfs_version ... */
     uint64_t version;
-    ino_t ino; /* ... and which file it was */
+    ino_t ino;                  /* ... and which file it was */
     struct lfs_found_row *rows; /* none: the row is gone on that side */
     size_t n_rows;
 };
 
 struct lfs_found_conflict {
     struct lfs_conflict conflict; /* not `path`, `our_update`, `their_update` */
-    const char *step;             /* which state was merged, as "<line>@<version>": of a series each has units of its own */
+    const char *step; /* which state was merged, as "<line>@<version>": of a series each has units of its own */
     bool of_rows;
     struct lfs_found_rows rows[3]; /* by enum lfs_side */
 };
@@ -31,7 +31,7 @@ struct lfs_found_conflict {
 struct lfs_found {
     struct lfs_arena *arena;
     const char *line, *target; /* the branch that was planned for: its uuid and name */
-    struct lfs_list items;     /* of struct lfs_found_conflict: the settled ones of all steps, then what is in conflict */
+    struct lfs_list items; /* of struct lfs_found_conflict: the settled ones of all steps, then what is in conflict */
     size_t unresolved, unnamed; /* of the last plan */
 };
 

@@ -23,8 +23,8 @@ static errint_t check_options(const struct lfs_command *c, struct lfs_error *err
         for (size_t k = 0; k < sizeof with_continue / sizeof *with_continue && !is_abort(c); k++)
             taken |= strcmp(c->options[i], with_continue[k]) == 0;
         if (!taken)
-            return lfs_fail(err, LFS_E_USAGE, "%s is no option of %s: the command that waits keeps its own", c->options[i],
-                            c->words[0]);
+            return lfs_fail(err, LFS_E_USAGE, "%s is no option of %s: the command that waits keeps its own",
+                            c->options[i], c->words[0]);
     }
     return 0;
 }
@@ -51,7 +51,8 @@ static errint_t join_commands(const struct lfs_command *more, struct lfs_arena *
     return 0;
 }
 
-static errint_t run_again(struct lfs_verb_context *context, struct lfs_waiting *w, lfs_run_file run, struct lfs_error *err) {
+static errint_t run_again(struct lfs_verb_context *context, struct lfs_waiting *w, lfs_run_file run,
+                          struct lfs_error *err) {
     struct lfs_command command;
     struct lfs_verb_call call = *context->call;
     struct lfs_verb_context again = *context;
@@ -97,7 +98,8 @@ errint_t lfs_settle_run(struct lfs_verb_context *context, lfs_run_file run, stru
     return result;
 }
 
-errint_t lfs_settle_note(const struct lfs_verb_context *context, const char *file, errint_t result, struct lfs_error *err) {
+errint_t lfs_settle_note(const struct lfs_verb_context *context, const char *file, errint_t result,
+                         struct lfs_error *err) {
     const struct lfs_verb_call *call = context->call;
     const struct lfs_found *found = context->found;
     struct lfs_stopped stopped = {file, call->line, !call->branch, context->pins, found, NULL};
@@ -106,8 +108,9 @@ errint_t lfs_settle_note(const struct lfs_verb_context *context, const char *fil
         return 0;
     LFS_TRY(lfs_waiting_keep(call->conflicts, &stopped, &kept, err));
     if (!kept)
-        lfs_answer_text(context->answer, "waiting",
-                        "another command waits on this branch with choices made; these conflicts are not in .conflicts: "
-                        "continue or abort that one first");
+        lfs_answer_text(
+            context->answer, "waiting",
+            "another command waits on this branch with choices made; these conflicts are not in .conflicts: "
+            "continue or abort that one first");
     return 0;
 }

@@ -22,6 +22,7 @@ typedef errint_t (*lfs_run_file)(const char *file, struct lfs_verb_context *cont
 errint_t lfs_settle_run(struct lfs_verb_context *context, lfs_run_file run, struct lfs_error *err);
 
 /* After any command: one that stopped on conflicts waits from now on. */
-errint_t lfs_settle_note(const struct lfs_verb_context *context, const char *file, errint_t result, struct lfs_error *err);
+errint_t lfs_settle_note(const struct lfs_verb_context *context, const char *file, errint_t result,
+                         struct lfs_error *err);
 
 #endif
