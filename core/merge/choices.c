@@ -172,6 +172,8 @@ errint_t lfs_choices_cover(const struct lfs_merge_input *input, enum lfs_side si
     const struct lfs_history *history;
     struct cover c = {input, side, arena, why, err};
     *why = NULL;
+    if (!input->policy.choices)
+        return 0; /* the strategy covers all rows */
     LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
     for (size_t i = 0; i < history->count && !*why; i++)
         if (is_listed(transactions, &history->steps[i]) && history->steps[i].before)

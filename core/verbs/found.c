@@ -10,7 +10,10 @@
 #include "util/cleanup.h"
 #include "util/limits.h"
 
-enum { ROWS_SHOWN_MAX = 10000 }; /* of one side of one conflict, where it is not known which one it is */
+enum {
+    ROWS_SHOWN_MAX = 10000, /* of one side of one conflict, where it is not known which one it is */
+    FRAGMENTS_KNOWN_MAX = 64,
+};
 
 /* --- choices --- */
 
@@ -42,8 +45,28 @@ struct finder {
     struct lfs_job *job;
     struct lfs_arena *arena; /* of what is found */
     const struct lfs_conflict *c;
+    struct known_ids {
+        const LanceFragment *fragment;
+        uint64_t *ids;
+    } known[FRAGMENTS_KNOWN_MAX]; /* conflicts lie close together */
+    size_t n_known;
     struct lfs_error *err;
 };
+
+/* The stable ids of a fragment's rows; NULL where too many fragments are asked for. */
+static errint_t ids_of(struct finder *f, const LanceFragment *fragment, const uint64_t **out) {
+    size_t i = 0;
+    while (i < f->n_known && f->known[i].fragment != fragment)
+        i++;
+    *out = i < f->n_known ? f->known[i].ids : NULL;
+    if (i < f->n_known || i == FRAGMENTS_KNOWN_MAX)
+        return 0;
+    LFS_TRY(lfs_row_ids_of(fragment, f->job->arena, "row ids of a conflict", &f->known[i].ids, f->err));
+    f->known[i].fragment = fragment;
+    f->n_known++;
+    *out = f->known[i].ids;
+    return 0;
+}
 
 static errint_t in_version(struct finder *f, const struct lfs_version *v, struct lfs_found_rows *out) {
     *out = (struct lfs_found_rows){.dir = lfs_strdup(f->arena, v->dir), .version = v->number, .ino = v->ino};
@@ -85,24 +108,26 @@ static const struct lfs_step *step_of_commit(const struct lfs_history *history, 
 
 /* The stable id of the row before the commit, and whether there is one. */
 static errint_t id_before(struct finder *f, const struct lfs_step *step, uint64_t *id, bool *has) {
-    uint64_t *ids;
+    const uint64_t *ids;
     const LanceManifest *m = step->before->manifest.message;
     const LanceFragment *at = lfs_match_find(m, f->c->path);
     *has = at && lfs_manifest_has_stable_row_ids(m) && f->c->row < at->physical_rows;
     if (!*has)
         return 0;
-    LFS_TRY(lfs_row_ids_of(at, f->job->arena, "row ids of a conflict", &ids, f->err));
-    *id = ids[f->c->row];
+    LFS_TRY(ids_of(f, at, &ids));
+    *has = ids != NULL;
+    *id = ids ? ids[f->c->row] : 0;
     return 0;
 }
 
 /* The rows of a fragment that the commit made: the one of that id, else all of them. */
 static errint_t add_made(struct finder *f, const LanceFragment *made, uint64_t id, bool has_id,
                          struct lfs_found_rows *out) {
-    uint64_t *ids;
-    if (!has_id)
+    const uint64_t *ids = NULL;
+    if (has_id)
+        LFS_TRY(ids_of(f, made, &ids));
+    if (!ids)
         return add_row(f, out, (struct lfs_found_row){made->id, 0, true});
-    LFS_TRY(lfs_row_ids_of(made, f->job->arena, "row ids of a conflict", &ids, f->err));
     for (uint64_t i = 0; i < made->physical_rows && i <= UINT32_MAX; i++)
         if (ids[i] == id)
             return add_row(f, out, (struct lfs_found_row){made->id, (uint32_t)i, false});
@@ -211,12 +236,11 @@ static bool copy(struct lfs_arena *arena, const char **text) {
     return *text != NULL;
 }
 
-static errint_t add(struct lfs_found *found, struct lfs_job *job, const struct lfs_conflict *c, struct lfs_error *err) {
+static errint_t add(struct lfs_found *found, struct finder *f, const struct lfs_conflict *c, struct lfs_error *err) {
     struct lfs_found_conflict *item = LFS_NEW(found->arena, struct lfs_found_conflict);
-    struct finder f = {job, found->arena, c, err};
     if (!item)
         return lfs_fail_nomem(err);
-    *item = (struct lfs_found_conflict){.conflict = *c, .step = step_of(job, found->arena)};
+    *item = (struct lfs_found_conflict){.conflict = *c, .step = step_of(f->job, found->arena)};
     struct lfs_conflict *own = &item->conflict;
     own->path = own->our_update = own->their_update = NULL;
     bool whole = item->step && copy(found->arena, &own->kind) && copy(found->arena, &own->unit) &&
@@ -225,12 +249,15 @@ static errint_t add(struct lfs_found *found, struct lfs_job *job, const struct l
     copy(found->arena, &own->no_ours);
     copy(found->arena, &own->no_theirs);
     copy(found->arena, &own->stuck);
-    LFS_TRY(find_rows(&f, item));
+    f->c = c;
+    if (find_rows(f, item) < 0) /* they cannot be shown; the conflict is one all the same */
+        memset(item->rows, 0, sizeof item->rows);
     return whole && lfs_list_add(&found->items, found->arena, item) ? 0 : lfs_fail_nomem(err);
 }
 
 errint_t lfs_found_add(struct lfs_found *found, struct lfs_job *job, struct lfs_error *err) {
     const struct lfs_plan *plan = &job->plan;
+    struct finder f = {.job = job, .arena = found->arena};
     if (!plan->settled.count && !plan->n_conflicts)
         return 0;
     if (!found->line) {
@@ -240,9 +267,9 @@ errint_t lfs_found_add(struct lfs_found *found, struct lfs_job *job, struct lfs_
     if (!found->line || !found->target)
         return lfs_fail_nomem(err);
     for (size_t i = 0; i < plan->settled.count && found->items.count < LFS_CONFLICTS_KEPT_MAX; i++)
-        LFS_TRY(add(found, job, plan->settled.items[i], err));
+        LFS_TRY(add(found, &f, plan->settled.items[i], err));
     for (size_t i = 0; i < plan->conflicts.count && found->items.count < LFS_CONFLICTS_KEPT_MAX; i++)
-        LFS_TRY(add(found, job, plan->conflicts.items[i], err));
+        LFS_TRY(add(found, &f, plan->conflicts.items[i], err));
     found->unresolved = plan->n_conflicts;
     found->unnamed = plan->n_conflicts - plan->conflicts.count;
     return 0;

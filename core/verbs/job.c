@@ -527,7 +527,7 @@ int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err)
 
 int lfs_job_plan_and_say(struct lfs_job *job, const char *target, struct lfs_error *err) {
     int planned = lfs_job_plan(job, target, err);
-    if (planned >= 0 && job->context->found)
+    if (planned >= 0 && job->context->found && !job->context->command->dry_run)
         LFS_TRY(lfs_found_add(job->context->found, job, err));
     if (planned == LFS_CHANGES_NOTHING)
         lfs_job_say_unchanged(job, lfs_job_outcome(job));
