@@ -311,20 +311,20 @@ test("C58 walks over everything make no preview", async (t) => {
   assert.deepEqual(await cache(g), { hits: 0, misses: 0, entries: 0, bytes: 0 });
 });
 
-test("thousands of spellings: what is kept stays in its bounds", async (t) => {
+test("many spellings of one merge: what is kept stays in its bounds", async (t) => {
   const g = await mounted(t, "overlap_deletes", "lance12", { options: ["cache_mb=8"] }),
     at = previewOf(g, "main", "feature");
   const spell = (from, to) =>
     must(sh('for i in $(seq "$2" "$3"); do echo "$1,property.k=$i/_versions"; done | xargs ls > /dev/null', [at, String(from), String(to)], { limitMs: 240_000 }));
   const before = snapshot(g.root);
-  await spell(1, 1500);
+  await spell(1, 400);
   const first = resident(g.m.pid);
-  await spell(1501, 4500);
+  await spell(401, 1600);
   const kept = await cache(g);
-  assert.ok(kept.misses >= 4500, `each was another: ${kept.misses}`);
+  assert.ok(kept.misses >= 1600, `each was another: ${kept.misses}`);
   assert.ok(kept.entries <= 256 && kept.bytes <= 1 << 20, JSON.stringify(kept));
   const grown = resident(g.m.pid) - first;
-  assert.ok(grown < 8 * 1024, `3000 more previews took ${grown} kB`);
+  assert.ok(grown < 4 * 1024, `1200 more previews took ${grown} kB`);
   assert.deepEqual(difference(before, snapshot(g.root)), []);
   await shows(g, "main", "feature", UNION);
 });
