@@ -250,18 +250,20 @@ static errint_t settle_entry(struct lfs_mount *m, const struct lfs_image *image,
 }
 
 /*
- * A program that has begun with an earlier plan goes on with it: names that the image has no more are found in those that
- * were shown in its place before, as long as the cache has them. `token`: that very file; NULL: any. The image is to be
- * released.
+ * A program that has begun with an earlier plan goes on with it: names that the image `now` has no more are found in those
+ * that were shown in its place before, as long as the cache has them; but no newer version, which would be taken for a
+ * commit. `token`: that very file; NULL: any. The image is to be released.
  */
-static errint_t find_earlier(struct lfs_mount *m, const struct lfs_node *root, const char *path, const uint64_t *token,
-                             struct lfs_arena *arena, struct lfs_image **image, struct lfs_image_entry *out) {
+static errint_t find_earlier(struct lfs_mount *m, const struct lfs_node *root, const struct lfs_image *now,
+                             const char *path, const uint64_t *token, struct lfs_arena *arena, struct lfs_image **image,
+                             struct lfs_image_entry *out) {
     struct lfs_image *all[ENTRIES_MAX];
     size_t n = 0;
     *image = NULL;
     pthread_mutex_lock(&m->images->lock);
     for (struct entry *e = m->images->newest; e && n < ENTRIES_MAX; e = e->older)
-        if (is_of(e, root->branch->token, root->text) && lfs_image_token(e->image) != root->token)
+        if (is_of(e, root->branch->token, root->text) && e->image != now &&
+            lfs_image_version(e->image) <= lfs_image_version(now))
             all[n++] = lfs_image_hold(e->image);
     pthread_mutex_unlock(&m->images->lock);
     for (size_t i = 0; i < n; i++) {
@@ -279,7 +281,7 @@ static errint_t look_up(struct lfs_mount *m, const struct lfs_image *image, cons
     struct lfs_image_entry entry;
     errint_t found = lfs_image_find(image, path, arena, &entry, NULL);
     if (found == -ENOENT)
-        found = find_earlier(m, root_of(parent), path, NULL, arena, &earlier, &entry);
+        found = find_earlier(m, root_of(parent), image, path, NULL, arena, &earlier, &entry);
     if (found == 0)
         found = settle_entry(m, earlier ? earlier : image, &entry, path, parent, name, out);
     bool lasts = !earlier && (entry.file.is_dir || entry.file.reached || entry.bytes); /* others may go, or come back */
@@ -307,7 +309,7 @@ errint_t lfs_image_entries(struct lfs_mount *m, const struct lfs_node *node, str
     struct lfs_image *earlier = NULL;
     struct lfs_image_entry entry;
     errint_t result = lfs_image_list(image, path_of(node), arena, out, n_out, NULL);
-    if (result == -ENOENT && find_earlier(m, root_of(node), path_of(node), NULL, arena, &earlier, &entry) == 0)
+    if (result == -ENOENT && find_earlier(m, root_of(node), image, path_of(node), NULL, arena, &earlier, &entry) == 0)
         result = lfs_image_list(earlier, path_of(node), arena, out, n_out, NULL);
     lfs_image_release(earlier);
     lfs_image_release(image);
@@ -317,17 +319,21 @@ errint_t lfs_image_entries(struct lfs_mount *m, const struct lfs_node *node, str
 errint_t lfs_image_open(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     struct lfs_image_entry entry;
+    struct lfs_image *now;
+    errint_t result = 0;
     if (!arena)
         return -ENOMEM;
     if (node->cause)
         return node->cause;
-    LFS_TRY(image_of(m, node, &h->image)); /* the handle releases it */
-    if (lfs_image_find(h->image, node->text, arena, &entry, NULL) < 0 || file_token(&entry) != node->token) {
-        lfs_image_release(h->image);
-        if (find_earlier(m, root_of(node), node->text, &node->token, arena, &h->image, &entry) < 0)
-            return -ESTALE;
-    }
+    LFS_TRY(image_of(m, node, &now));
+    if (lfs_image_find(now, node->text, arena, &entry, NULL) == 0 && file_token(&entry) == node->token)
+        h->image = lfs_image_hold(now); /* the handle releases it */
+    else
+        result = find_earlier(m, root_of(node), now, node->text, &node->token, arena, &h->image, &entry);
+    lfs_image_release(now);
+    if (result < 0 || !entry.bytes)
+        return -ESTALE;
     h->image_bytes = entry.bytes;
     h->image_size = entry.file.size;
-    return entry.bytes ? 0 : -ESTALE;
+    return 0;
 }

@@ -247,7 +247,9 @@ for (const mode of ["link", "copy"])
 onEach("when the tip moves the next look is the new plan; an open file is read to its end", async (t, engine) => {
   const g = await mounted(t, "overlap_deletes", engine),
     at = previewOf(g, "main", "feature"),
-    [name] = fs.readdirSync(path.join(at, "_versions"));
+    [name] = fs.readdirSync(path.join(at, "_versions")),
+    masks = fs.readdirSync(path.join(at, "_deletions")).map((f) => path.join(at, "_deletions", f));
+  const old = masks.map((f) => fs.readFileSync(f));
   const before = fs.readFileSync(path.join(at, "_versions", name)),
     held = converse("bash", ["-c", 'exec 7< "$1"; echo open; read -r go; sha1sum <&7', "sh", path.join(at, "_versions", name)]);
   assert.equal(await held.line(), "open");
@@ -257,6 +259,11 @@ onEach("when the tip moves the next look is the new plan; an open file is read t
   await shows(g, "main", "feature", [...without(UNION, 1000), ...rows(5000, 1)]);
   await shows(g, "main", "feature@6", [...UNION, ...rows(5000, 1)]);
   assert.notDeepEqual(fs.readdirSync(path.join(at, "_versions")), [name]);
+  await stock[engine].op(g.ds, "feature", "delete", { where: "id IN (5, 105, 205)" });
+  await shows(g, "main", "feature", without([...UNION, ...rows(5000, 1)], 5, 105, 205, 1000));
+  for (const f of masks) assert.ok(!fs.readdirSync(path.dirname(f)).includes(path.basename(f)), "other masks now");
+  masks.forEach((f, i) => assert.deepEqual(fs.readFileSync(f), old[i], "a program that began with the old plan goes on"));
+  assert.deepEqual(fs.readFileSync(path.join(at, "_versions", name)), before);
   held.say("go");
   const sum = (await must(run("sha1sum", [], { input: before }))).stdout.trim();
   assert.equal((await held.line()).trim(), sum);
