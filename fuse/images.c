@@ -230,35 +230,75 @@ errint_t lfs_image_node(struct lfs_mount *m, struct lfs_node *parent, const char
     return result;
 }
 
-static errint_t look_up(struct lfs_mount *m, const struct lfs_image *image, struct lfs_node *parent, const char *name,
-                        struct lfs_arena *arena, struct lfs_node **out, double *timeout) {
-    struct lfs_image_entry entry;
-    char *path = lfs_join(arena, path_of(parent), name);
-    if (!path)
-        return -ENOMEM;
-    LFS_TRY(lfs_image_find(image, path, arena, &entry, NULL));
-    *timeout = LFS_IMMUTABLE_TIMEOUT;
-    if (entry.file.reached && !entry.file.is_dir) {
-        *out = lfs_nodes_look_up_file(m->nodes, &entry.file.st, &entry.file.location);
+static uint64_t file_token(const struct lfs_image_entry *e) {
+    return e->bytes ? lfs_hash(e->bytes, e->file.size, 11) : 0;
+}
+
+static errint_t settle_entry(struct lfs_mount *m, const struct lfs_image *image, const struct lfs_image_entry *entry,
+                             const char *path, struct lfs_node *parent, const char *name, struct lfs_node **out) {
+    if (entry->file.reached && !entry->file.is_dir) {
+        *out = lfs_nodes_look_up_file(m->nodes, &entry->file.st, &entry->file.location);
         return *out ? 0 : -ENOMEM;
     }
-    struct lfs_node_spec spec = {.kind = entry.file.is_dir ? LFS_NODE_IMAGE_DIR : LFS_NODE_IMAGE_FILE,
+    bool is_lost = !entry->file.is_dir && !entry->bytes;
+    struct lfs_node_spec spec = {.kind = entry->file.is_dir ? LFS_NODE_IMAGE_DIR : LFS_NODE_IMAGE_FILE,
                                  .parent = parent,
                                  .name = name,
-                                 .text = path};
-    if (!entry.file.is_dir && !entry.bytes) { /* it may come back */
-        spec.cause = entry.file.cause;
-        spec.token = (uint64_t)-entry.file.cause;
-        *timeout = 0;
+                                 .text = path,
+                                 .cause = is_lost ? entry->file.cause : 0,
+                                 .token = is_lost ? (uint64_t)-entry->file.cause : file_token(entry)};
+    return settle(m, image, entry, &spec, out);
+}
+
+/*
+ * A program that has begun with an earlier plan goes on with it: names that the image `now` has no more are found in those
+ * that were shown in its place before, as long as the cache has them; but no newer version, which would be taken for a
+ * commit. `token`: that very file; NULL: any. The image is to be released.
+ */
+static errint_t find_earlier(struct lfs_mount *m, const struct lfs_node *root, const struct lfs_image *now,
+                             const char *path, const uint64_t *token, struct lfs_arena *arena, struct lfs_image **image,
+                             struct lfs_image_entry *out) {
+    struct lfs_image *all[ENTRIES_MAX];
+    size_t n = 0;
+    *image = NULL;
+    pthread_mutex_lock(&m->images->lock);
+    for (struct entry *e = m->images->newest; e && n < ENTRIES_MAX; e = e->older)
+        if (is_of(e, root->branch->token, root->text) && e->image != now &&
+            lfs_image_version(e->image) <= lfs_image_version(now))
+            all[n++] = lfs_image_hold(e->image);
+    pthread_mutex_unlock(&m->images->lock);
+    for (size_t i = 0; i < n; i++) {
+        if (!*image && lfs_image_find(all[i], path, arena, out, NULL) == 0 && (!token || file_token(out) == *token))
+            *image = all[i];
+        else
+            lfs_image_release(all[i]);
     }
-    return settle(m, image, &entry, &spec, out);
+    return *image ? 0 : -ENOENT;
+}
+
+static errint_t look_up(struct lfs_mount *m, const struct lfs_image *image, const char *path, struct lfs_node *parent,
+                        const char *name, struct lfs_arena *arena, struct lfs_node **out, double *timeout) {
+    struct lfs_image *earlier = NULL;
+    struct lfs_image_entry entry;
+    errint_t found = lfs_image_find(image, path, arena, &entry, NULL);
+    if (found == -ENOENT)
+        found = find_earlier(m, root_of(parent), image, path, NULL, arena, &earlier, &entry);
+    if (found == 0)
+        found = settle_entry(m, earlier ? earlier : image, &entry, path, parent, name, out);
+    bool lasts = !earlier && (entry.file.is_dir || entry.file.reached || entry.bytes); /* others may go, or come back */
+    *timeout = lasts ? LFS_IMMUTABLE_TIMEOUT : 0;
+    lfs_image_release(earlier);
+    return found;
 }
 
 errint_t lfs_image_look_up(struct lfs_mount *m, struct lfs_node *parent, const char *name, struct lfs_arena *arena,
                            struct lfs_node **out, double *timeout) {
     struct lfs_image *image;
+    char *path = lfs_join(arena, path_of(parent), name);
+    if (!path)
+        return -ENOMEM;
     LFS_TRY(image_of(m, parent, &image));
-    errint_t result = look_up(m, image, parent, name, arena, out, timeout);
+    errint_t result = look_up(m, image, path, parent, name, arena, out, timeout);
     lfs_image_release(image);
     return result;
 }
@@ -267,7 +307,12 @@ errint_t lfs_image_entries(struct lfs_mount *m, const struct lfs_node *node, str
                            struct lfs_view_entry **out, size_t *n_out) {
     struct lfs_image *image;
     LFS_TRY(image_of(m, node, &image));
+    struct lfs_image *earlier = NULL;
+    struct lfs_image_entry entry;
     errint_t result = lfs_image_list(image, path_of(node), arena, out, n_out, NULL);
+    if (result == -ENOENT && find_earlier(m, root_of(node), image, path_of(node), NULL, arena, &earlier, &entry) == 0)
+        result = lfs_image_list(earlier, path_of(node), arena, out, n_out, NULL);
+    lfs_image_release(earlier);
     lfs_image_release(image);
     return result;
 }
@@ -275,13 +320,21 @@ errint_t lfs_image_entries(struct lfs_mount *m, const struct lfs_node *node, str
 errint_t lfs_image_open(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     struct lfs_image_entry entry;
+    struct lfs_image *now;
+    errint_t result = 0;
     if (!arena)
         return -ENOMEM;
     if (node->cause)
         return node->cause;
-    LFS_TRY(image_of(m, node, &h->image));
-    LFS_TRY(lfs_image_find(h->image, node->text, arena, &entry, NULL)); /* the handle releases the image */
+    LFS_TRY(image_of(m, node, &now));
+    if (lfs_image_find(now, node->text, arena, &entry, NULL) == 0 && file_token(&entry) == node->token)
+        h->image = lfs_image_hold(now); /* the handle releases it */
+    else
+        result = find_earlier(m, root_of(node), now, node->text, &node->token, arena, &h->image, &entry);
+    lfs_image_release(now);
+    if (result < 0 || !entry.bytes)
+        return -ESTALE;
     h->image_bytes = entry.bytes;
     h->image_size = entry.file.size;
-    return entry.bytes ? 0 : -ESTALE;
+    return 0;
 }

@@ -4,8 +4,10 @@
  * opens. They are made when their name is looked up, and kept in bounds while nothing that they are made of has changed.
  *
  * A node is one image: what stands below it never changes, and whoever opened a file of it reads that file to the end.
- * When the image changes, its name leads to another node; below the old one everything is ESTALE once the cache has lost
- * it, and the kernel looks the path up again. Nodes hold no image: what the kernel remembers of many costs little.
+ * When the image changes, its name leads to another node; below it the names that only the old one had are found too, as
+ * long as the cache has it, so that a program which began with it can go on. Below an old node everything is ESTALE once
+ * the cache has lost it, and the kernel looks the path up again. Nodes hold no image: what the kernel remembers of many
+ * costs little.
  *
  * To add a kind of image: an entry of `sources` in images.c. Where its names are looked up, in lookup.c, call
  * lfs_image_node; all that lies below is done here.
