@@ -30,7 +30,6 @@ struct state {
     struct lfs_list pins; /* of struct lfs_pin */
     struct entry *entries;
     size_t n_entries;
-    size_t unresolved; /* conflicts that the last plan could not settle, unnamed ones too */
     uint64_t serial, next_number, changes;
     struct timespec time;
     bool busy; /* it is being continued */
@@ -410,7 +409,6 @@ static errint_t copy_state(const struct state *s, struct lfs_arena *arena, struc
         .file = lfs_strdup(arena, s->file), .line = lfs_strdup(arena, s->line), .by_root = s->by_root};
     out->uuid = lfs_strdup(arena, s->uuid);
     out->serial = s->serial;
-    out->unresolved = s->unresolved;
     out->pins = pins;
     if (!out->file || !out->line || !out->uuid || !pins)
         return lfs_fail_nomem(err);
@@ -505,7 +503,7 @@ static errint_t make_state(struct lfs_conflicts *c, const struct lfs_stopped *st
         lfs_arena_free(arena);
         return lfs_fail_nomem(err);
     }
-    *s = (struct state){.arena = arena, .by_root = stopped->by_root, .unresolved = stopped->found->unresolved};
+    *s = (struct state){.arena = arena, .by_root = stopped->by_root};
     s->uuid = lfs_strdup(arena, stopped->found->line);
     s->file = lfs_strdup(arena, stopped->file);
     s->line = lfs_strdup(arena, stopped->line);

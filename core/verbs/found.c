@@ -270,7 +270,5 @@ errint_t lfs_found_add(struct lfs_found *found, struct lfs_job *job, struct lfs_
         LFS_TRY(add(found, &f, plan->settled.items[i], err));
     for (size_t i = 0; i < plan->conflicts.count && found->items.count < LFS_CONFLICTS_KEPT_MAX; i++)
         LFS_TRY(add(found, &f, plan->conflicts.items[i], err));
-    found->unresolved = plan->n_conflicts;
-    found->unnamed = plan->n_conflicts - plan->conflicts.count;
     return 0;
 }

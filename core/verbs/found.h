@@ -32,7 +32,6 @@ struct lfs_found {
     struct lfs_arena *arena;
     const char *line, *target; /* the branch that was planned for: its uuid and name */
     struct lfs_list items; /* of struct lfs_found_conflict: the settled ones of all steps, then what is in conflict */
-    size_t unresolved, unnamed; /* of the last plan */
 };
 
 /* A choice that a command was given. */

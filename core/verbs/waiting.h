@@ -15,7 +15,6 @@ struct lfs_waiting {
     uint64_t serial;         /* tells it from others of that branch */
     struct lfs_chosen_list chosen;
     const struct lfs_list *pins;
-    size_t unresolved;
 };
 
 /* The command of the branch that waits, in `arena`: from here on nobody else takes it up, until lfs_waiting_end.
