@@ -184,6 +184,20 @@ static errint_t slow_text_attributes(struct lfs_mount *m, const struct lfs_node 
     return lfs_text_attributes(m, lfs_text_place(node), &none, st);
 }
 
+/* Whose branch it would be a version of. */
+errint_t lfs_image_attributes(struct lfs_mount *m, const struct lfs_node *place, bool is_dir, off_t size,
+                              struct timespec time, struct stat *st) {
+    struct stat stored;
+    LFS_TRY(stat_in_branch(m, place->dir, "", &stored));
+    if (is_dir) {
+        directory_attributes(&stored, time, st);
+    } else {
+        stored.st_mode &= 0444;
+        file_attributes(&stored, size, time, st);
+    }
+    return 0;
+}
+
 static errint_t unreached_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
     struct stat stored;
     LFS_TRY(stat_in_branch(m, node->branch->dir, "", &stored));
@@ -218,6 +232,7 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
     case LFS_NODE_TAG: return link_attributes(m, node, st);
     case LFS_NODE_HISTORY:
     case LFS_NODE_BRANCH:
+    case LFS_NODE_PREVIEWS:
     case LFS_NODE_TEXTS: return branch_attributes(m, node, "", st);
     case LFS_NODE_VERSIONS:
     case LFS_NODE_TRANSACTIONS: return branch_attributes(m, node, node->name, st);
@@ -234,6 +249,9 @@ errint_t lfs_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat 
         file_attributes(&node->st, node->st.st_size, node->st.st_mtim, st);
         *timeout = LFS_IMMUTABLE_TIMEOUT;
         return 0;
+    case LFS_NODE_IMAGE:
+    case LFS_NODE_IMAGE_DIR:
+    case LFS_NODE_IMAGE_FILE:
     case LFS_NODE_TEXT:
         if (lfs_text_is_slow(lfs_text_place(node), node->text))
             return slow_text_attributes(m, node, st);

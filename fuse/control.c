@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "fuse/closing.h"
+#include "fuse/conflicts.h"
 #include "fuse/handles.h"
 #include "fuse/hooks.h"
 #include "fuse/lines.h"
@@ -55,9 +56,20 @@ bool lfs_is_control_name(const char *name, bool in_branch) {
     return false;
 }
 
+/* A choice is written to as a control file is, and reads as what was chosen. */
+static bool is_choice(const struct lfs_node *node) { return node->branch && lfs_is_conflicts_path(node->text); }
+
+static void show(struct lfs_mount *m, const struct lfs_node *node, struct lfs_buf *out, struct lfs_shown *shown) {
+    struct timespec time;
+    if (!is_choice(node))
+        lfs_answers_show(m->control->answers, node->text, branch_of(node), out, shown);
+    else if (lfs_conflicts_text_render(m, node->branch, node->text, NULL, out, &time, NULL) == -ENOMEM)
+        out->failed = true;
+}
+
 errint_t lfs_control_size(struct lfs_mount *m, const struct lfs_node *node, off_t *size) {
     LFS_AUTO_BUF text = {0};
-    lfs_answers_show(m->control->answers, node->text, branch_of(node), &text, NULL);
+    show(m, node, &text, NULL);
     *size = (off_t)text.length;
     return lfs_buf_check(&text, NULL);
 }
@@ -125,10 +137,22 @@ static void log_failure(const struct lfs_running *r, errint_t result, const stru
             r->line, -result, cause ? (int)length : 0, cause ? cause : "");
 }
 
+static errint_t choose(struct job *job, const char *line) {
+    LFS_AUTO_BUF text = {0};
+    struct lfs_conflicts_at at = lfs_conflicts_at(job->m, job->node->branch, job->node->text);
+    job->commands++;
+    errint_t result = lfs_conflicts_choose(&at, job->node->token, line, &text);
+    answer(job->talk, text.length ? (char *)text.data : "", text.length);
+    tell_kernel(job->m, at.branch);
+    return result;
+}
+
 static errint_t run_command(struct job *job, const char *line) {
     LFS_AUTO_BUF text = {0};
     char target[512];
     struct lfs_mount *m = job->m;
+    if (is_choice(job->node))
+        return choose(job, line);
     struct lfs_running running = {.file = job->node->text, .branch = branch_of(job->node), .line = line};
     struct lfs_verb_call call = {
         .dataset = m->dataset,
@@ -138,6 +162,7 @@ static errint_t run_command(struct job *job, const char *line) {
         .cancel = &job->work.cancel,
         .progress = &running.progress,
         .hooks = lfs_hooks_calls(m->hooks),
+        .conflicts = m->conflicts,
     };
     uint64_t start = lfs_stats_now();
     job->commands++;
@@ -394,7 +419,7 @@ static void make_text(struct lfs_mount *m, const struct lfs_node *node, struct l
         talk->shown.ends = lfs_answers_ends(answers, node->text, branch_of(node));
     } else if (!talk->text_made || off == talk->text_at) {
         lfs_buf_clear(&talk->text);
-        lfs_answers_show(answers, node->text, branch_of(node), &talk->text, &talk->shown);
+        show(m, node, &talk->text, &talk->shown);
         talk->text_made = true;
     } else if (talk->shown.id && off - talk->text_at >= (off_t)talk->text.length) {
         lfs_answers_go_on(answers, node->text, branch_of(node), &talk->text, &talk->shown);

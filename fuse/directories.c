@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "format/names.h"
+#include "fuse/conflicts.h"
 #include "fuse/handles.h"
+#include "fuse/images.h"
 #include "fuse/texts.h"
 #include "report/report.h"
 #include "util/cleanup.h"
@@ -152,6 +154,24 @@ static errint_t list_branch(struct listing *l) {
     return l->node->shown ? with_tree(l, l->node->shown) : 0;
 }
 
+static errint_t add_entries(struct listing *l, const struct lfs_view_entry *entries, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const struct lfs_view_entry *e = &entries[i];
+        if (e->reached && !e->is_dir)
+            LFS_TRY(add(l, e->name, lfs_real_ino(l->m->nodes, &e->st), S_IFREG));
+        else
+            LFS_TRY(add_virtual(l, e->name, 0, e->is_dir ? S_IFDIR : S_IFREG));
+    }
+    return 0;
+}
+
+static errint_t list_image(struct listing *l) {
+    struct lfs_view_entry *entries;
+    size_t n;
+    LFS_TRY(lfs_image_entries(l->m, l->node, l->arena, &entries, &n));
+    return add_entries(l, entries, n);
+}
+
 static errint_t list_files(struct listing *l) {
     struct lfs_view_entry *entries;
     size_t n;
@@ -161,12 +181,18 @@ static errint_t list_files(struct listing *l) {
                                                      l->arena, &entries, &n, NULL)
                             : lfs_views_list(l->m->views, branch->dir, node->file_kind, node->text, l->arena, &entries, &n,
                                              NULL));
+    return add_entries(l, entries, n);
+}
+
+/* .conflicts lists its conflicts, and each of those what is told of it; .diff nothing: a walk must not plan every merge. */
+static errint_t list_conflicts(struct listing *l) {
+    struct lfs_conflicts_at at = lfs_conflicts_at(l->m, l->node->branch, l->node->text);
+    const char **names;
+    size_t n, length = strlen(l->node->text);
+    LFS_TRY(lfs_conflicts_list(&at, l->arena, &names, &n, NULL));
     for (size_t i = 0; i < n; i++) {
-        const struct lfs_view_entry *e = &entries[i];
-        if (e->reached && !e->is_dir)
-            LFS_TRY(add(l, e->name, lfs_real_ino(l->m->nodes, &e->st), S_IFREG));
-        else
-            LFS_TRY(add_virtual(l, e->name, 0, e->is_dir ? S_IFDIR : S_IFREG));
+        bool is_dir = length == strlen(LFS_CONFLICTS) || strstr(names[i], ".lance");
+        LFS_TRY(add_virtual(l, names[i], 0, is_dir ? S_IFDIR : S_IFREG));
     }
     return 0;
 }
@@ -223,7 +249,10 @@ static errint_t list(struct listing *l) {
     case LFS_NODE_FILES: result = list_files(l); break;
     case LFS_NODE_VERSIONS:
     case LFS_NODE_TRANSACTIONS: result = list_stored(l); break;
-    case LFS_NODE_TEXTS: result = 0; break; /* looked up by name: a walk over the tree must not plan every merge */
+    case LFS_NODE_IMAGE:
+    case LFS_NODE_IMAGE_DIR: result = list_image(l); break;
+    case LFS_NODE_TEXTS: result = lfs_is_conflicts_path(l->node->text) ? list_conflicts(l) : 0; break;
+    case LFS_NODE_PREVIEWS: result = 0; break; /* looked up by name: a walk over the tree must not plan every merge */
     default: break;
     }
     LFS_TRY(result);

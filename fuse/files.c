@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fuse/handles.h"
+#include "fuse/images.h"
 #include "fuse/mount.h"
 #include "fuse/reply.h"
 #include "fuse/staged.h"
@@ -86,6 +87,10 @@ static errint_t open_node(struct lfs_mount *m, const struct lfs_node *node, stru
         fi->keep_cache = 1;
         fi->noflush = 1;
         return lfs_text_of(m, node, &h->text);
+    case LFS_NODE_IMAGE_FILE:
+        fi->keep_cache = 1;
+        fi->noflush = 1;
+        return lfs_image_open(m, node, h);
     case LFS_NODE_HINT: fi->noflush = 1; return open_hint(m, node, h);
     case LFS_NODE_UNREACHED: return open_unreached(m, node);
     default: return -EISDIR;
@@ -106,7 +111,8 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
     }
     if (((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC) &&
         (m->options->read_only || node->kind != LFS_NODE_STAGED)) {
-        fuse_reply_err(req, m->options->read_only ? EROFS : EPERM); /* what is published never changes */
+        /* what is published never changes, and what no storage holds cannot */
+        fuse_reply_err(req, m->options->read_only || node->kind == LFS_NODE_IMAGE_FILE ? EROFS : EPERM);
         return;
     }
     if (node->kind == LFS_NODE_TEXT && lfs_text_is_slow(lfs_text_place(node), node->text)) {
@@ -126,6 +132,15 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         lfs_handle_free(m, h);
 }
 
+static void read_memory(struct lfs_mount *m, fuse_req_t req, const struct lfs_handle *h, size_t size, off_t off) {
+    const uint8_t *bytes = h->text ? h->text->bytes : h->image ? h->image_bytes : h->rendered->bytes;
+    size_t all = h->text ? h->text->size : h->image ? h->image_size : h->rendered->size,
+           start = off < 0 || (size_t)off > all ? all : (size_t)off;
+    size = size < all - start ? size : all - start;
+    lfs_stats_read(m->stats, h->rendered || h->image ? LFS_READ_RENDERED : LFS_READ_TEXT, size);
+    lfs_reply_bytes(req, size ? lfs_reply_copy(bytes + start, size) : "", size);
+}
+
 /* Valid replies: buf, err. */
 void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi) {
     struct lfs_mount *m = lfs_mount_of(req);
@@ -135,13 +150,8 @@ void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
         lfs_control_read(m, req, size, off, fi);
         return;
     }
-    if (h->rendered || h->text) {
-        const uint8_t *bytes = h->text ? h->text->bytes : h->rendered->bytes;
-        size_t all = h->text ? h->text->size : h->rendered->size,
-               start = off < 0 || (size_t)off > all ? all : (size_t)off;
-        size = size < all - start ? size : all - start;
-        lfs_stats_read(m->stats, h->rendered ? LFS_READ_RENDERED : LFS_READ_TEXT, size);
-        lfs_reply_bytes(req, size ? lfs_reply_copy(bytes + start, size) : "", size);
+    if (h->rendered || h->text || h->image) {
+        read_memory(m, req, h, size, off);
         return;
     }
     char *buffer = lfs_reply_buffer(size);

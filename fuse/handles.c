@@ -7,6 +7,7 @@
 
 #include "fuse/staged.h"
 #include "fuse/texts.h"
+#include "table/image.h"
 
 struct lfs_opens {
     pthread_mutex_t lock;
@@ -79,6 +80,7 @@ void lfs_handle_free(struct lfs_mount *m, struct lfs_handle *h) {
         close(h->fd);
     lfs_rendered_release(h->rendered);
     lfs_text_release(h->text);
+    lfs_image_release(h->image);
     lfs_nodes_release(m->nodes, h->node);
     free(h);
 }

@@ -10,6 +10,7 @@
 
 struct lfs_talk;
 struct lfs_text;
+struct lfs_image;
 
 /* The first member of both. What the kernel never releases, since a forced unmount came before, is closed at the end. */
 struct lfs_opened {
@@ -32,6 +33,9 @@ struct lfs_handle {
     int fd;                        /* of the real file; -1 = none */
     struct lfs_rendered *rendered; /* pinned while open; NULL = none */
     struct lfs_text *text;         /* held while open; NULL = none */
+    struct lfs_image *image;       /* held while open; NULL = none */
+    const uint8_t *image_bytes;    /* of the file in it */
+    size_t image_size;
     struct lfs_talk *control;      /* what is said through this open control file; NULL = it is none */
     bool writes;                   /* `fd` is a staged file's, and may be written to */
     atomic_bool dirty;             /* it was, since the last flush */

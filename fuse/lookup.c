@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "format/names.h"
+#include "fuse/conflicts.h"
+#include "fuse/images.h"
 #include "fuse/mount.h"
+#include "fuse/previews.h"
 #include "fuse/staged.h"
 #include "fuse/texts.h"
 #include "util/cleanup.h"
@@ -60,9 +63,45 @@ static errint_t text(struct lookup *l, const struct lfs_node *place, const char 
     return result;
 }
 
+/* Below .conflicts there is a file that is written to, and data sets, beside texts. */
+static errint_t in_conflicts(struct lookup *l, const char *what) {
+    struct lfs_conflicts_at at = lfs_conflicts_at(l->m, l->parent->branch, what);
+    struct lfs_node_spec choice = {.kind = LFS_NODE_CONTROL, .text = what};
+    l->entry_timeout = 0;
+    switch (lfs_conflicts_look(&at, &choice.token)) {
+    case LFS_CONFLICTS_CHOICE: return settle(l, &choice, 0);
+    case LFS_CONFLICTS_ROWS: return lfs_image_node(l->m, l->parent, l->name, what, l->known_only, &l->node);
+    default: return text(l, l->parent->branch, what);
+    }
+}
+
 static errint_t in_texts(struct lookup *l) {
     char *what = lfs_sprintf(l->arena, "%s/%s", l->parent->text, l->name);
-    return what ? text(l, l->parent->branch, what) : -ENOMEM;
+    if (!what)
+        return -ENOMEM;
+    return lfs_is_conflicts_path(what) ? in_conflicts(l, what) : text(l, l->parent->branch, what);
+}
+
+/* .preview/<source> of a branch, or a directory that leads to one whose name holds a '/'. */
+static errint_t in_previews(struct lookup *l) {
+    char *what = lfs_sprintf(l->arena, "%s/%s", l->parent->text, l->name);
+    if (!what)
+        return -ENOMEM;
+    if (lfs_is_preview_answer(what))
+        return text(l, l->parent->branch, what);
+    l->entry_timeout = 0;
+    errint_t result = lfs_image_node(l->m, l->parent, l->name, what, l->known_only, &l->node);
+    struct lfs_node_spec directory = {.kind = LFS_NODE_PREVIEWS, .text = what};
+    if (result == -ENOENT && lfs_preview_is_directory(l->m, l->parent->branch, what))
+        return settle(l, &directory, 0);
+    return result;
+}
+
+/* The preview of a branch holds those of its sub-branches, as its directory holds them. */
+static errint_t in_image(struct lookup *l) {
+    errint_t result = lfs_image_look_up(l->m, l->parent, l->name, l->arena, &l->node, &l->entry_timeout);
+    bool is_preview = l->parent->kind == LFS_NODE_IMAGE && lfs_is_preview(l->parent->text);
+    return result == -ENOENT && is_preview ? in_previews(l) : result;
 }
 
 static errint_t in_root(struct lookup *l) {
@@ -202,6 +241,10 @@ static errint_t in_branch(struct lookup *l) {
         struct lfs_node_spec history = {.kind = LFS_NODE_HISTORY};
         return settle(l, &history, LFS_IMMUTABLE_TIMEOUT);
     }
+    if (strcmp(l->name, LFS_PREVIEW_DIR) == 0) {
+        struct lfs_node_spec previews = {.kind = LFS_NODE_PREVIEWS, .text = LFS_PREVIEW_DIR};
+        return settle(l, &previews, LFS_IMMUTABLE_TIMEOUT);
+    }
     errint_t result = text(l, l->parent, l->name);
     if (result != -ENOENT || !l->parent->shown || lfs_is_taken_name(l->name))
         return result;
@@ -288,6 +331,9 @@ static errint_t dispatch(struct lookup *l) {
     case LFS_NODE_HISTORY: return in_history(l);
     case LFS_NODE_BRANCH: return in_branch(l);
     case LFS_NODE_TEXTS: return in_texts(l);
+    case LFS_NODE_PREVIEWS: return in_previews(l);
+    case LFS_NODE_IMAGE:
+    case LFS_NODE_IMAGE_DIR: return in_image(l);
     case LFS_NODE_FILES: return in_files(l);
     case LFS_NODE_VERSIONS: return in_versions(l);
     case LFS_NODE_TRANSACTIONS: return in_transactions(l);

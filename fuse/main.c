@@ -18,8 +18,10 @@
 #include "fuse/start.h"
 #include "fuse/stats.h"
 #include "fuse/texts.h"
+#include "fuse/images.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "verbs/conflicts.h"
 #include "verbs/names.h"
 #include "version.h"
 
@@ -220,9 +222,11 @@ static void dismantle(struct lfs_mount *m) {
     lfs_opens_free(m, m->opens);
     lfs_stage_free(m->stage);
     lfs_texts_free(m->texts);
+    lfs_images_free(m->images);
     lfs_stats_free(m->stats);
     lfs_control_free(m->control);
     lfs_hooks_free(m->hooks);
+    lfs_conflicts_free(m->conflicts);
     if (m->session)
         fuse_session_destroy(m->session);
     lfs_nodes_free(m->nodes);
@@ -262,11 +266,13 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     m->nodes = lfs_nodes_new(st.st_dev);
     m->trees = lfs_tree_cache_new(m->dataset);
     m->control = lfs_control_new(m);
+    m->conflicts = lfs_conflicts_new();
     m->opens = lfs_opens_new();
     m->stage = lfs_stage_new();
     m->texts = lfs_texts_new(o->cache_bytes / 8);
+    m->images = lfs_images_new(o->cache_bytes / 8);
     m->stats = lfs_stats_new();
-    if (!m->nodes || !m->trees || !m->control || !m->opens || !m->stage || !m->texts || !m->stats)
+    if (!m->nodes || !m->trees || !m->control || !m->conflicts || !m->opens || !m->stage || !m->texts || !m->images || !m->stats)
         return lfs_fail_nomem(err);
     m->settings = (struct lfs_verb_settings){.mode = o->mode, .sync = o->sync, .read_only = o->read_only};
     repair_names(m);

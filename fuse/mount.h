@@ -17,8 +17,10 @@
 
 #define LFS_IMMUTABLE_TIMEOUT 86400.0 /* seconds: names and attributes that never change again */
 
+struct lfs_conflicts;
 struct lfs_control;
 struct lfs_hooks;
+struct lfs_images;
 struct lfs_opens;
 struct lfs_stage;
 struct lfs_stats;
@@ -31,9 +33,11 @@ struct lfs_mount {
     struct lfs_nodes *nodes;
     struct lfs_tree_cache *trees;
     struct lfs_control *control;
+    struct lfs_conflicts *conflicts; /* commands that wait for choices; see verbs/conflicts.h */
     struct lfs_opens *opens; /* see handles.h */
     struct lfs_stage *stage; /* see staged.h */
     struct lfs_texts *texts; /* see texts.h */
+    struct lfs_images *images; /* see images.h */
     struct lfs_stats *stats; /* see stats.h */
     struct lfs_hooks *hooks; /* see hooks.h; NULL = none */
     struct fuse_session *session;
@@ -73,6 +77,9 @@ struct lfs_text;
 /* A text's in the directory `place`; `st_ino` is left alone. */
 errint_t lfs_text_attributes(struct lfs_mount *m, const struct lfs_node *place, const struct lfs_text *text,
                              struct stat *st);
+/* What is of an image in the branch `place`: read only. `st_ino` is left alone. */
+errint_t lfs_image_attributes(struct lfs_mount *m, const struct lfs_node *place, bool is_dir, off_t size,
+                              struct timespec time, struct stat *st);
 
 /* --- xattrs.c --- */
 

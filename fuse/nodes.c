@@ -338,7 +338,9 @@ uint64_t lfs_nodes_lookups(struct lfs_nodes *nodes) {
 }
 
 static bool is_of_branch(const struct lfs_node *node, const char *branch) {
-    if (!node->branch || node->kind == LFS_NODE_RENDERED || node->kind == LFS_NODE_UNREACHED || node->kind == LFS_NODE_TEXT)
+    if (!node->branch || node->kind == LFS_NODE_RENDERED || node->kind == LFS_NODE_UNREACHED ||
+        node->kind == LFS_NODE_TEXT || node->kind == LFS_NODE_IMAGE || node->kind == LFS_NODE_IMAGE_DIR ||
+        node->kind == LFS_NODE_IMAGE_FILE)
         return false;
     return strcmp(node->branch->text, branch) == 0;
 }

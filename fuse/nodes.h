@@ -36,6 +36,10 @@ enum lfs_node_kind {
     LFS_NODE_CONTROL,      /* a control file, of a branch or of the mount */
     LFS_NODE_TEXT,         /* one text of a file that is made when it is looked at (texts.h) */
     LFS_NODE_TEXTS,        /* a directory that such files are looked up in: .diff, and below it */
+    LFS_NODE_PREVIEWS,     /* a directory that previews are looked up in: .preview, and below it */
+    LFS_NODE_IMAGE,        /* a data set that no directory holds (images.h) */
+    LFS_NODE_IMAGE_DIR,    /* a directory in it */
+    LFS_NODE_IMAGE_FILE,   /* a file in it that only memory holds, or that cannot be had */
 };
 
 struct lfs_node {
@@ -46,14 +50,15 @@ struct lfs_node {
     struct lfs_node *branch; /* the branch's node, for what lies in a branch (held through `parent`), and for itself */
     const char *name;        /* in its parent */
     const char *text;        /* TREE: path below tree/; BRANCH: the branch's name; FILES: path below data/ and the like;
-                                TABLE, TAG: where it leads; CONTROL: the file's name; TEXT, TEXTS: path below
-                                the branch's directory (or the mount's) */
+                                TABLE, TAG: where it leads; CONTROL: the file's name; TEXT, TEXTS, PREVIEWS, IMAGE: path
+                                below the branch's directory (or the mount's); IMAGE_DIR, IMAGE_FILE: path below the
+                                image */
     const char *dir;         /* BRANCH: its directory below the root of the data set */
     const char *shown;       /* BRANCH: its path below tree/ where its sub-branches are; NULL: it shows none */
     uint64_t version;        /* BRANCH: which one is shown; 0 = the newest, with all that is before it */
     enum lfs_file_kind file_kind; /* FILES, UNREACHED */
-    struct stat st;               /* RENDERED, FILE, TEXT: all that stat says, for ever; UNREACHED: the size */
-    int cause;                    /* UNREACHED, RENDERED: what opening it gives (negative), 0 = it can be opened */
+    struct stat st;               /* RENDERED, FILE, TEXT, IMAGE*: all that stat says, for ever; UNREACHED: the size */
+    int cause;                    /* UNREACHED, RENDERED, IMAGE_FILE: what opening it gives (negative), 0 = it can be opened */
     uint64_t token;               /* tells things of one name and kind apart */
     struct lfs_location location; /* FILE: where it was found last; read by lfs_nodes_location */
     /* the table's own */

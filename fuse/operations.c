@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fuse/changes.h"
+#include "fuse/images.h"
 #include "fuse/mount.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
@@ -31,6 +32,15 @@ static struct lfs_node *node_of(fuse_req_t req, fuse_ino_t ino) {
     if (!node)
         fuse_reply_err(req, ESTALE);
     return node;
+}
+
+/* The same for a request that would change something in it: what no storage holds cannot be changed. */
+static struct lfs_node *changeable_node_of(fuse_req_t req, fuse_ino_t ino) {
+    struct lfs_node *node = node_of(req, ino);
+    if (!node || (!lfs_is_in_image(node) && node->kind != LFS_NODE_PREVIEWS))
+        return node;
+    fuse_reply_err(req, EROFS);
+    return NULL;
 }
 
 /* The kernel's features: whole entries in listings, no looking up of "." and "..", which file handles would need. */
@@ -107,7 +117,7 @@ static errint_t set_attributes(struct lfs_mount *m, struct lfs_node *node, const
 
 /* Valid replies: attr, err. */
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi) {
-    struct lfs_node *node = node_of(req, ino);
+    struct lfs_node *node = changeable_node_of(req, ino);
     if (!node)
         return;
     errint_t result = set_attributes(lfs_mount_of(req), node, st, to_set, fi);
@@ -187,13 +197,13 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
     (void)name;
     (void)mode;
     (void)dev;
-    if (node_of(req, parent))
+    if (changeable_node_of(req, parent))
         fuse_reply_err(req, lfs_refusal(req));
 }
 
 /* Valid replies: entry, err. */
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode) {
-    struct lfs_node *node = node_of(req, parent);
+    struct lfs_node *node = changeable_node_of(req, parent);
     struct fuse_entry_param e;
     if (node && lfs_is_stage(node))
         reply_entry(req, lfs_change_mkdir(lfs_mount_of(req), node, name, mode, &e), &e);
@@ -203,16 +213,22 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 
 /* Valid replies: err. */
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name) {
-    struct lfs_node *node = node_of(req, parent);
+    struct lfs_node *node = changeable_node_of(req, parent);
     if (node && lfs_is_stage(node))
         fuse_reply_err(req, -lfs_change_unlink(lfs_mount_of(req), node, name));
     else if (node)
         lfs_op_unlink(req, parent, name);
 }
 
+/* Valid replies: entry, err. */
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name) {
+    if (changeable_node_of(req, parent))
+        lfs_op_symlink(req, target, parent, name);
+}
+
 /* Valid replies: err. */
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name) {
-    struct lfs_node *node = node_of(req, parent);
+    struct lfs_node *node = changeable_node_of(req, parent);
     if (node && lfs_is_stage(node))
         fuse_reply_err(req, -lfs_change_rmdir(lfs_mount_of(req), node, name));
     else if (node)
@@ -222,7 +238,7 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name) {
 /* Valid replies: err. */
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name,
                       unsigned flags) {
-    struct lfs_node *from = node_of(req, parent), *to = from ? node_of(req, new_parent) : NULL;
+    struct lfs_node *from = changeable_node_of(req, parent), *to = from ? changeable_node_of(req, new_parent) : NULL;
     if (to && lfs_is_stage(from) && lfs_is_stage(to))
         fuse_reply_err(req, -lfs_change_rename(lfs_mount_of(req), from, name, to, new_name, flags));
     else if (to)
@@ -231,7 +247,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 
 /* Valid replies: entry, err. */
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name) {
-    struct lfs_node *node = node_of(req, ino), *to = node ? node_of(req, new_parent) : NULL;
+    struct lfs_node *node = node_of(req, ino), *to = node ? changeable_node_of(req, new_parent) : NULL;
     struct fuse_entry_param e;
     if (to)
         reply_entry(req, lfs_is_stage(to) ? lfs_change_link(lfs_mount_of(req), node, to, new_name, &e) : -lfs_refusal(req),
@@ -240,7 +256,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const
 
 /* Valid replies: create, err. */
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi) {
-    struct lfs_node *node = node_of(req, parent);
+    struct lfs_node *node = changeable_node_of(req, parent);
     if (node && lfs_is_stage(node))
         lfs_op_create(req, parent, name, mode, fi);
     else if (node)
@@ -257,18 +273,18 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 }
 
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags) {
-    (void)ino;
     (void)name;
     (void)value;
     (void)size;
     (void)flags;
-    fuse_reply_err(req, lfs_mount_of(req)->options->read_only ? EROFS : EPERM);
+    if (changeable_node_of(req, ino))
+        fuse_reply_err(req, lfs_refusal(req));
 }
 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name) {
-    (void)ino;
     (void)name;
-    fuse_reply_err(req, lfs_mount_of(req)->options->read_only ? EROFS : EPERM);
+    if (changeable_node_of(req, ino))
+        fuse_reply_err(req, lfs_refusal(req));
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
@@ -310,7 +326,7 @@ COUNTED(LFS_OP_READDIR, lfs_op_readdirplus, (fuse_req_t req, fuse_ino_t ino, siz
 COUNTED(LFS_OP_RELEASEDIR, lfs_op_releasedir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), (req, ino, fi))
 COUNTED(LFS_OP_MKDIR, op_mkdir, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode), (req, parent, name, mode))
 COUNTED(LFS_OP_RMDIR, op_rmdir, (fuse_req_t req, fuse_ino_t parent, const char *name), (req, parent, name))
-COUNTED(LFS_OP_SYMLINK, lfs_op_symlink, (fuse_req_t req, const char *target, fuse_ino_t parent, const char *name), (req, target, parent, name))
+COUNTED(LFS_OP_SYMLINK, op_symlink, (fuse_req_t req, const char *target, fuse_ino_t parent, const char *name), (req, target, parent, name))
 COUNTED(LFS_OP_UNLINK, op_unlink, (fuse_req_t req, fuse_ino_t parent, const char *name), (req, parent, name))
 COUNTED(LFS_OP_RENAME, op_rename, (fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name, unsigned flags), (req, parent, name, new_parent, new_name, flags))
 COUNTED(LFS_OP_CREATE, op_create, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi), (req, parent, name, mode, fi))
@@ -345,7 +361,7 @@ const struct fuse_lowlevel_ops lfs_operations = {
     .mkdir = counted_op_mkdir,
     .unlink = counted_op_unlink,
     .rmdir = counted_op_rmdir,
-    .symlink = counted_lfs_op_symlink,
+    .symlink = counted_op_symlink,
     .rename = counted_op_rename,
     .link = counted_op_link,
     .create = counted_op_create,

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "fuse/handles.h"
+#include "fuse/images.h"
 #include "fuse/texts.h"
 #include "util/buf.h"
 #include "verbs/answer.h"
@@ -169,11 +170,12 @@ struct cache {
 };
 
 static void put_caches(struct lfs_mount *m, struct lfs_buf *out) {
-    struct cache caches[] = {{.name = "manifests"}, {.name = "rendered"}, {.name = "reports"}};
+    struct cache caches[] = {{.name = "manifests"}, {.name = "rendered"}, {.name = "reports"}, {.name = "images"}};
     size_t n = sizeof caches / sizeof *caches;
     lfs_dataset_cache_counts(m->dataset, &caches[0].counts);
     lfs_views_cache_counts(m->views, &caches[1].counts);
     lfs_texts_count(m->texts, &caches[2].counts);
+    lfs_images_count(m->images, &caches[3].counts);
     put_head(out, "cache_hits_total", "counter", "Look-ups that a cache could answer.");
     for (size_t i = 0; i < n; i++)
         lfs_buf_printf(out, "lancefs_cache_hits_total{cache=\"%s\"} %" PRIu64 "\n", caches[i].name,

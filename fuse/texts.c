@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuse/conflicts.h"
+#include "fuse/previews.h"
 #include "fuse/stats.h"
 #include "report/report.h"
 #include "util/cleanup.h"
@@ -16,17 +18,18 @@
 enum {
     BUCKETS = 256,
     FLEETING_MAX = 8, /* texts between the look at a name and its opening */
-    CLOCK_TICK_NS = 50000000, /* see table/view.c */
 };
 
 /* --- where texts come from --- */
 
-/* Files at the root of the mount; those of branches are reports. */
+/* Files at the root of the mount, answers of previews, what conflicts tell; others of branches are reports. */
 struct source {
     const char *name;
-    bool slow; /* made when it is opened, else by every look at its name, which gives another text each time */
-    errint_t (*render)(struct lfs_mount *m, const atomic_bool *cancel, struct lfs_buf *out, struct timespec *time,
-                       struct lfs_error *err);
+    bool slow; /* made when it is opened, else by every look at its name */
+    /* What it is made of; NULL: every look gives another text. */
+    errint_t (*stamp)(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_stamp *out);
+    errint_t (*render)(struct lfs_mount *m, const struct lfs_node *place, const char *what, const atomic_bool *cancel,
+                       struct lfs_buf *out, struct timespec *time, struct lfs_error *err);
 };
 
 /* Why there is no text is the text. */
@@ -41,35 +44,48 @@ static errint_t or_why(errint_t result, struct lfs_buf *out, const struct lfs_er
 }
 
 /* Every look makes it anew: bytes that only one branch holds depend on what lies in any directory. */
-static errint_t render_branches(struct lfs_mount *m, const atomic_bool *cancel, struct lfs_buf *out,
-                                struct timespec *time, struct lfs_error *err) {
+static errint_t render_branches(struct lfs_mount *m, const struct lfs_node *place, const char *what,
+                                const atomic_bool *cancel, struct lfs_buf *out, struct timespec *time,
+                                struct lfs_error *err) {
     struct lfs_error why = {0};
+    (void)place;
+    (void)what;
     LFS_TRY(lfs_tree_time(m, "", time));
     return or_why(lfs_branches_table(m->dataset, cancel, out, &why), out, &why, err);
 }
 
-static errint_t render_check(struct lfs_mount *m, const atomic_bool *cancel, struct lfs_buf *out, struct timespec *time,
+static errint_t render_check(struct lfs_mount *m, const struct lfs_node *place, const char *what,
+                             const atomic_bool *cancel, struct lfs_buf *out, struct timespec *time,
                              struct lfs_error *err) {
     struct lfs_error why = {0};
+    (void)place;
+    (void)what;
     struct lfs_fsck_result found;
     struct lfs_fsck_options options = {.cancel = cancel};
     LFS_TRY(lfs_tree_time(m, "", time));
     return or_why(lfs_fsck_run(m->dataset, &options, out, &found, &why), out, &why, err);
 }
 
-static errint_t render_stats(struct lfs_mount *m, const atomic_bool *cancel, struct lfs_buf *out, struct timespec *time,
+static errint_t render_stats(struct lfs_mount *m, const struct lfs_node *place, const char *what,
+                             const atomic_bool *cancel, struct lfs_buf *out, struct timespec *time,
                              struct lfs_error *err) {
+    (void)place;
+    (void)what;
     (void)cancel;
     return lfs_stats_render(m, out, time, err);
 }
 
 static const struct source sources[] = {
-    {".branches", false, render_branches},
-    {".stats", false, render_stats},
-    {".fsck", true, render_check},
+    {".branches", false, NULL, render_branches},
+    {".stats", false, NULL, render_stats},
+    {".fsck", true, NULL, render_check},
 };
+static const struct source preview = {LFS_PREVIEW_DIR, false, lfs_preview_answer_stamp, lfs_preview_answer_render},
+                           conflicts = {LFS_CONFLICTS, false, lfs_conflicts_text_stamp, lfs_conflicts_text_render};
 
 static const struct source *source_of(const struct lfs_node *place, const char *what) {
+    if (place->kind == LFS_NODE_BRANCH)
+        return lfs_is_preview_answer(what) ? &preview : lfs_is_conflicts_path(what) ? &conflicts : NULL;
     for (size_t i = 0; place->kind == LFS_NODE_ROOT && i < sizeof sources / sizeof *sources; i++)
         if (strcmp(sources[i].name, what) == 0)
             return &sources[i];
@@ -83,7 +99,14 @@ static struct lfs_report_call report_call(struct lfs_mount *m, const struct lfs_
 }
 
 enum lfs_text_is lfs_text_is(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
-    if (place->kind != LFS_NODE_BRANCH)
+    if (place->kind == LFS_NODE_BRANCH && lfs_is_conflicts_path(what)) {
+        struct lfs_conflicts_at at = lfs_conflicts_at(m, place, what);
+        enum lfs_conflicts_is found = lfs_conflicts_look(&at, NULL);
+        return found == LFS_CONFLICTS_DIRECTORY ? LFS_TEXT_DIRECTORY
+               : found == LFS_CONFLICTS_TEXT    ? LFS_TEXT_FILE
+                                                : LFS_TEXT_NONE;
+    }
+    if (source_of(place, what) || place->kind != LFS_NODE_BRANCH)
         return source_of(place, what) ? LFS_TEXT_FILE : LFS_TEXT_NONE;
     struct lfs_report_call call = report_call(m, place, what);
     enum lfs_report_is is = lfs_report_is(&call);
@@ -91,7 +114,8 @@ enum lfs_text_is lfs_text_is(struct lfs_mount *m, const struct lfs_node *place, 
 }
 
 bool lfs_text_is_volatile(const struct lfs_node *place, const char *what) {
-    return source_of(place, what);
+    const struct source *source = source_of(place, what);
+    return source && !source->stamp;
 }
 
 bool lfs_text_is_slow(const struct lfs_node *place, const char *what) {
@@ -99,26 +123,30 @@ bool lfs_text_is_slow(const struct lfs_node *place, const char *what) {
     return source && source->slow;
 }
 
-const struct lfs_node *lfs_text_place(const struct lfs_node *node) { return node->branch ? node->branch : node->parent; }
+const struct lfs_node *lfs_text_place(const struct lfs_node *node) {
+    return node->branch ? node->branch : node->parent;
+}
 
 const char *const *lfs_text_names(const struct lfs_node *place) {
-    static const char *const of_root[] = {".fsck", ".branches", NULL}; /* .stats is never twice the same: no archive wants it */
+    static const char *const of_root[] = {".fsck", ".branches",
+                                          NULL}; /* .stats is never twice the same: no archive wants it */
     return place->kind == LFS_NODE_BRANCH ? lfs_report_files : of_root;
 }
 
-static errint_t stamp(struct lfs_mount *m, const struct lfs_node *place, const char *what,
-                      struct lfs_report_stamp *out) {
+static errint_t stamp(struct lfs_mount *m, const struct lfs_node *place, const char *what, struct lfs_stamp *out) {
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
-    *out = (struct lfs_report_stamp){0};
-    return source ? 0 : lfs_report_stamp(&call, out, NULL);
+    *out = (struct lfs_stamp){0};
+    if (source)
+        return source->stamp ? source->stamp(m, place, what, out) : 0;
+    return lfs_report_stamp(&call, out, NULL);
 }
 
 static errint_t render(struct lfs_mount *m, const struct lfs_node *place, const char *what, const atomic_bool *cancel,
                        struct lfs_buf *out, struct timespec *time) {
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
-    return source ? source->render(m, cancel, out, time, NULL) : lfs_report_render(&call, out, time, NULL);
+    return source ? source->render(m, place, what, cancel, out, time, NULL) : lfs_report_render(&call, out, time, NULL);
 }
 
 /* --- the cache --- */
@@ -128,7 +156,7 @@ struct entry {
     atomic_uint users;    /* the cache itself too */
     uint64_t place;       /* the token of the directory's node */
     char *what;
-    struct lfs_report_stamp stamp;
+    struct lfs_stamp stamp;
     struct timespec made;
     bool fleeting; /* no look finds it again: only who has its node */
     bool stale;    /* something newer was made: only for those who hold its node */
@@ -228,21 +256,15 @@ void lfs_texts_count(struct lfs_texts *texts, struct lfs_cache_counts *out) {
 struct wanted {
     uint64_t place;
     const char *what;
-    const uint64_t *token;                /* that very text; NULL: the one that is good now */
-    const struct lfs_report_stamp *stamp; /* when `token` is NULL */
+    const uint64_t *token;         /* that very text; NULL: the one that is good now */
+    const struct lfs_stamp *stamp; /* when `token` is NULL */
 };
-
-/* Made long enough after the last change of what it is made of? */
-static bool is_settled(const struct entry *e) {
-    int64_t age =
-        (int64_t)(e->made.tv_sec - e->stamp.newest.tv_sec) * 1000000000 + (e->made.tv_nsec - e->stamp.newest.tv_nsec);
-    return age > CLOCK_TICK_NS;
-}
 
 static bool matches(const struct entry *e, const struct wanted *w) {
     if (e->place != w->place || strcmp(e->what, w->what) != 0)
         return false;
-    return w->token ? e->text.token == *w->token : !e->stale && e->stamp.hash == w->stamp->hash && is_settled(e);
+    return w->token ? e->text.token == *w->token
+                    : !e->stale && e->stamp.hash == w->stamp->hash && lfs_stamp_is_settled(&e->stamp, e->made);
 }
 
 /* With the lock held. */
@@ -289,8 +311,8 @@ static struct entry *keep(struct lfs_texts *texts, struct entry *made) {
 }
 
 /* No lock is held: it may read a whole history. */
-static errint_t make(struct lfs_mount *m, const struct lfs_node *place, const char *what,
-                     const struct lfs_report_stamp *stamp, const atomic_bool *cancel, struct entry **out) {
+static errint_t make(struct lfs_mount *m, const struct lfs_node *place, const char *what, const struct lfs_stamp *stamp,
+                     const atomic_bool *cancel, struct entry **out) {
     LFS_AUTO_BUF text = {0};
     struct entry *e = calloc(1, sizeof *e);
     if (!e || !(e->what = strdup(what))) {
@@ -318,7 +340,7 @@ static errint_t make(struct lfs_mount *m, const struct lfs_node *place, const ch
 
 errint_t lfs_text_get(struct lfs_mount *m, const struct lfs_node *place, const char *what, bool known_only,
                       struct lfs_text **out) {
-    struct lfs_report_stamp now;
+    struct lfs_stamp now;
     struct wanted w = {.place = place->token, .what = what, .stamp = &now};
     struct entry *e = NULL;
     bool forgets = lfs_text_is_volatile(place, what);
@@ -338,8 +360,9 @@ errint_t lfs_text_get(struct lfs_mount *m, const struct lfs_node *place, const c
     return 0;
 }
 
-errint_t lfs_text_make(struct lfs_mount *m, const struct lfs_node *node, const atomic_bool *cancel, struct lfs_text **out) {
-    const struct lfs_report_stamp none = {0};
+errint_t lfs_text_make(struct lfs_mount *m, const struct lfs_node *node, const atomic_bool *cancel,
+                       struct lfs_text **out) {
+    const struct lfs_stamp none = {0};
     struct entry *e;
     LFS_TRY(make(m, lfs_text_place(node), node->text, &none, cancel, &e));
     *out = &e->text;

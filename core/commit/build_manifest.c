@@ -5,6 +5,7 @@
 
 #include "commit/build.h"
 #include "commit/expect.h"
+#include "commit/imagine.h"
 #include "format/deletion.h"
 #include "store/file.h"
 #include "util/cleanup.h"
@@ -74,6 +75,29 @@ static errint_t place_files(const struct lfs_build *b, const struct lfs_map *fil
     return 0;
 }
 
+/* The same in memory; its id is random where it is written. */
+static errint_t imagine_deletions(const struct lfs_build *b, uint64_t fragment_id, LanceDeletionFile *d,
+                                  const struct lfs_buf *bytes, struct lfs_error *err) {
+    struct lfs_imagined *to = b->placer->imagined;
+    char name[80];
+    if (to->n_files == to->capacity) {
+        size_t capacity = to->capacity * 2 + 16;
+        struct lfs_image_file *grown = LFS_NEW_ARRAY(b->arena, struct lfs_image_file, capacity);
+        if (!grown)
+            return lfs_fail_nomem(err);
+        if (to->n_files)
+            memcpy(grown, to->files, to->n_files * sizeof *grown);
+        to->files = grown;
+        to->capacity = capacity;
+    }
+    d->id = lfs_hash(bytes->data, bytes->length, lfs_hash(&fragment_id, sizeof fragment_id, to->seed));
+    lfs_deletion_file_name(fragment_id, d, name, sizeof name);
+    struct lfs_image_file *file = &to->files[to->n_files++];
+    *file = (struct lfs_image_file){lfs_join(b->arena, "_deletions", name),
+                                    lfs_memdup(b->arena, bytes->data, bytes->length), bytes->length};
+    return file->path && file->bytes ? 0 : lfs_fail_nomem(err);
+}
+
 /* A new deletion file in the target's own storage; always a bitmap (lance-format section 1.3). */
 static errint_t write_deletions(const struct lfs_build *b, const struct lfs_plan_fragment *from, LanceFragment *f,
                                 struct lfs_error *err) {
@@ -91,17 +115,17 @@ static errint_t write_deletions(const struct lfs_build *b, const struct lfs_plan
     d->file_type = LANCE__TABLE__DELETION_FILE__DELETION_FILE_TYPE__BITMAP;
     d->read_version = b->request->target_tip->number;
     d->num_deleted_rows = from->n_deleted;
+    LFS_TRY(lfs_deletion_encode_bitmap(from->deleted, &bytes, err));
+    f->deletion_file = d;
+    if (b->placer->imagined)
+        return imagine_deletions(b, from->id, d, &bytes, err);
     if (getrandom(&d->id, sizeof d->id, 0) != sizeof d->id)
         return lfs_fail_errno(err, EIO, "no random numbers");
     lfs_deletion_file_name(from->id, d, name, sizeof name);
-    LFS_TRY(lfs_deletion_encode_bitmap(from->deleted, &bytes, err));
     LFS_TRY(lfs_make_dirs(lfs_dataset_root_fd(b->request->dataset), directory, b->request->sync, err));
     LFS_TRY(lfs_write_new(lfs_dataset_root_fd(b->request->dataset), directory, name, &bytes, b->request->sync, err));
     char *made = lfs_sprintf(b->arena, "%s/%s", directory, name);
-    if (!made || !lfs_list_add(&b->placer->created, b->arena, made))
-        return lfs_fail_nomem(err);
-    f->deletion_file = d;
-    return 0;
+    return made && lfs_list_add(&b->placer->created, b->arena, made) ? 0 : lfs_fail_nomem(err);
 }
 
 static errint_t place_deletions(const struct lfs_build *b, const struct lfs_plan_fragment *from, LanceFragment *f,

@@ -93,11 +93,14 @@ static errint_t check_line(const struct attempt *a, struct lfs_error *err) {
     return 0;
 }
 
+errint_t lfs_commit_check(const struct lfs_commit_request *r, struct lfs_error *err) {
+    LFS_TRY(lfs_manifest_check_features(r->target_tip->manifest.message, true, r->target->name, err));
+    return lfs_manifest_check_features(r->source_version->manifest.message, true, r->source->name, err);
+}
+
 static errint_t run(struct attempt *a, struct lfs_error *err) {
     const struct lfs_commit_request *r = a->request;
-    const char *what = r->target->name;
-    LFS_TRY(lfs_manifest_check_features(r->target_tip->manifest.message, true, what, err));
-    LFS_TRY(lfs_manifest_check_features(r->source_version->manifest.message, true, r->source->name, err));
+    LFS_TRY(lfs_commit_check(r, err));
     LFS_TRY(lfs_placer_init(&a->placer, r, a->arena, err));
     LFS_TRY(r->rehome ? lfs_build_rehomed(&a->build, &a->next, err) : lfs_build_manifest(&a->build, &a->next, err));
     LFS_TRY(lfs_place_kept_base(&a->placer, err));

@@ -45,6 +45,9 @@ struct lfs_commit_result {
  * failure the target is as it was. */
 errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_commit_result *out, struct lfs_error *err);
 
+/* LFS_E_UNSUPPORTED when one of the two has features that this program must not write. */
+errint_t lfs_commit_check(const struct lfs_commit_request *request, struct lfs_error *err);
+
 /* What the commit would record, put into the manifest that the plan would give (see lfs_virtual_init), so that more can
  * be planned on top of it: lineage and transaction, the latter under a uuid of its own. Nothing is written; all of it
  * lives in `arena`. */

@@ -262,6 +262,30 @@ static bool same_base(const struct lfs_placer *p, int64_t base) {
                         then->is_dataset_root == now->is_dataset_root);
 }
 
+/* Of an imagined version: the base path of the data set, or the plain directory, that a file lies in now. */
+static errint_t imagined_base(struct lfs_placer *p, enum lfs_file_kind kind, const struct lfs_location *from, uint32_t *id,
+                              struct lfs_error *err) {
+    const char *slash = strrchr(from->directory, '/'), *last = slash ? slash + 1 : from->directory;
+    bool is_root = strcmp(last, lfs_kind_directory[kind]) == 0;
+    char *path = lfs_strdup(p->arena, from->directory);
+    if (path && is_root)
+        path[slash ? slash - from->directory : 0] = 0;
+    if (path && from->inside)
+        path = lfs_join(p->arena, lfs_dataset_path(p->dataset), path);
+    return path ? lfs_placer_base(p, *path ? path : "/", is_root, NULL, id, err) : lfs_fail_nomem(err);
+}
+
+static errint_t imagined_place(struct lfs_placer *p, enum lfs_file_kind kind, const struct lfs_location *from,
+                               uint64_t size, int64_t *base, struct lfs_error *err) {
+    struct stat st;
+    uint32_t id = 0;
+    LFS_TRY(lfs_location_stat(p->dataset, from, &st, err));
+    LFS_TRY(check_size(from, &st, size, err));
+    LFS_TRY(imagined_base(p, kind, from, &id, err));
+    *base = id;
+    return 0;
+}
+
 /*
  * The place of one file of the source in the target, by the table of interface.md section 4. On return *base is the
  * target's base id for it, or LFS_NO_BASE.
@@ -276,6 +300,8 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
         *base = in_target(p, from, kind) ? LFS_NO_BASE : source_base;
         return lfs_location_stat(p->dataset, from, &st, err);
     }
+    if (p->imagined)
+        return imagined_place(p, kind, from, size, base, err);
     if (p->mode != LFS_PLACE_GRAFT) {
         char *own = lfs_join(p->arena, p->target->dir, lfs_kind_directory[kind]);
         if (!own)
@@ -347,7 +373,7 @@ errint_t lfs_place_data_file(struct lfs_placer *p, LanceDataFile *file, struct l
     LFS_TRY(place(p, LFS_FILE_DATA, file->has_base_id ? (int64_t)file->base_id : LFS_NO_BASE,
                   file->path ? file->path : "", file->file_size_bytes, &base, &from, err));
     lfs_expect_end(p, begin, file->file_size_bytes);
-    if (p->with_blobs)
+    if (p->with_blobs && !p->imagined) /* a view finds them beside the file */
         LFS_TRY(place_blobs(p, &from, file->path, base, err));
     file->has_base_id = base != LFS_NO_BASE;
     file->base_id = base != LFS_NO_BASE ? (uint32_t)base : 0;
@@ -433,6 +459,20 @@ static errint_t bring_index(struct lfs_placer *p, int fd, const struct lfs_locat
     return result == 0 && p->sync ? lfs_sync_dir(root_fd(p), to, err) : result;
 }
 
+/* Its files, which lie at `from` (open as `fd`, taken over), become the target's own; those of an imagined version stay. */
+static errint_t settle_index(struct lfs_placer *p, int fd, const struct lfs_location *from, const char *uuid,
+                             LanceIndex *index, struct lfs_error *err) {
+    index->has_base_id = false;
+    index->base_id = 0;
+    if (!p->imagined)
+        return bring_index(p, fd, from, uuid, err);
+    close(fd);
+    if (in_target(p, from, LFS_FILE_INDEX))
+        return 0;
+    index->has_base_id = true;
+    return imagined_base(p, LFS_FILE_INDEX, from, &index->base_id, err);
+}
+
 errint_t lfs_place_index(struct lfs_placer *p, LanceIndex *index, struct lfs_error *err) {
     char uuid[UUID_STR_LEN];
     struct lfs_location from;
@@ -441,7 +481,7 @@ errint_t lfs_place_index(struct lfs_placer *p, LanceIndex *index, struct lfs_err
     if (fd < 0 && !is_system(index))
         return fd;
     if (fd >= 0)
-        LFS_TRY(bring_index(p, fd, &from, uuid, err));
+        return settle_index(p, fd, &from, uuid, index, err);
     index->has_base_id = false;
     index->base_id = 0;
     return 0;
@@ -485,9 +525,7 @@ errint_t lfs_place_own_index(struct lfs_placer *p, LanceIndex **index, struct lf
         close(fd);
         return lfs_fail_nomem(err);
     }
-    LFS_TRY(bring_index(p, fd, &from, uuid, err));
-    copy->has_base_id = false;
-    copy->base_id = 0;
+    LFS_TRY(settle_index(p, fd, &from, uuid, copy, err));
     *index = copy;
     return 0;
 }

@@ -12,6 +12,8 @@
 #include "table/location.h"
 #include "util/map.h"
 
+struct lfs_imagined;
+
 struct lfs_placer {
     struct lfs_dataset *dataset;
     struct lfs_arena *arena;
@@ -25,6 +27,7 @@ struct lfs_placer {
     struct lfs_progress *progress; /* may be NULL; see expect.h */
     bool rehome; /* the source is the target: what it has elsewhere comes into its own storage */
     bool storage_made, with_blobs;
+    struct lfs_imagined *imagined; /* nothing is written (imagine.h); NULL: a commit */
     LanceBasePath **bases; /* the target's, and those that placing adds */
     size_t n_bases, capacity;
     uint64_t copied_files; /* could not be linked */

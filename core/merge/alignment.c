@@ -4,10 +4,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "merge/choices.h"
 #include "merge/field.h"
 #include "merge/report.h"
 #include "merge/rows_state.h"
 #include "util/cleanup.h"
+#include "util/map.h"
 
 /* Did a side give a column of the base new data in this fragment? (Adding a column does not.) */
 static bool rewrote_data(const struct lfs_alignment *m, const struct lfs_match *x, enum lfs_side side) {
@@ -23,6 +25,15 @@ static bool rewrote_data(const struct lfs_alignment *m, const struct lfs_match *
     return false;
 }
 
+/* What a fragment is made of. */
+static uint64_t print_of(const LanceFragment *f) {
+    uint64_t hash = f && f->deletion_file ? f->deletion_file->id : 1;
+    for (size_t i = 0; f && i < f->n_files; i++)
+        if (f->files[i]->path)
+            hash = lfs_hash(f->files[i]->path, strlen(f->files[i]->path), hash);
+    return hash;
+}
+
 /* One side gave the fragment new data, the other removed it: two values of one unit. Theirs cannot win where ours has
  * removed what it would stand in. */
 static errint_t settle_removed(const struct lfs_alignment *m, size_t i, enum lfs_side remover, bool *keep) {
@@ -31,13 +42,16 @@ static errint_t settle_removed(const struct lfs_alignment *m, size_t i, enum lfs
     bool by_ours = remover == LFS_OURS;
     if (mine->change != LFS_GONE || mine->moved || m->plan->refusal)
         return 0;
-    *keep = !by_ours && m->input->policy.rows == LFS_STRATEGY_DEST;
-    if (m->input->policy.rows == LFS_STRATEGY_DEST || (!by_ours && m->input->policy.rows == LFS_STRATEGY_SOURCE))
-        return 0;
-    struct lfs_conflict c = {by_ours ? "remove-rewrite" : "rewrite-remove",
+    enum lfs_strategy takes;
+    struct lfs_conflict c = LFS_CONFLICT(by_ours ? "remove-rewrite" : "rewrite-remove",
                              lfs_sprintf(m->plan->arena, "fragment %" PRIu64, s->id), "there",
-                             by_ours ? "removed" : "a column rewritten", by_ours ? "a column rewritten" : "removed"};
-    return lfs_report_conflict(m->plan, &c, m->err);
+                             by_ours ? "removed" : "a column rewritten", by_ours ? "a column rewritten" : "removed");
+    c.key = lfs_sprintf(m->plan->arena, "%s\t%s", c.kind, s->path);
+    c.print = print_of(by_ours ? m->matches[i].theirs : m->matches[i].ours);
+    c.no_theirs = by_ours ? "the rows that the column belongs to are gone here" : NULL;
+    LFS_TRY(lfs_settle(&m->input->policy, m->input->policy.rows, m->plan, &c, &takes, m->err));
+    *keep = !by_ours && takes == LFS_STRATEGY_DEST;
+    return 0;
 }
 
 /* One side rewrote a column in place while the other moved rows of the fragment elsewhere: those rows would keep the old

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "merge/choices.h"
 #include "merge/field.h"
 #include "merge/moves.h"
 #include "merge/report.h"
@@ -53,16 +54,21 @@ static errint_t bury(struct list *l, int32_t id) {
     return 0;
 }
 
-static errint_t data_conflict(struct list *l, const struct lfs_match *x, int32_t id) {
+static errint_t settle_data(struct list *l, const struct lfs_match *x, int32_t id, const LanceDataFile *ours,
+                            const LanceDataFile *theirs, enum lfs_strategy *takes) {
+    const struct lfs_policy *policy = &l->c->input->policy;
     struct lfs_arena *arena = l->c->plan->arena;
     const char *name = "";
     for (size_t i = 0; i < l->c->schema->n_fields; i++)
         if (l->c->schema->fields[i]->id == id)
             name = l->c->schema->fields[i]->name;
-    struct lfs_conflict c = {"rewrite-rewrite",
+    struct lfs_conflict c = LFS_CONFLICT("rewrite-rewrite",
                              lfs_sprintf(arena, "data of column %s in fragment %" PRIu64, name ? name : "", x->ours->id),
-                             "there", "rewritten", "rewritten otherwise"};
-    return lfs_report_conflict(l->c->plan, &c, l->err);
+                             "there", "rewritten", "rewritten otherwise");
+    const char *mine = ours && ours->path ? ours->path : "", *other = theirs->path ? theirs->path : "";
+    c.key = lfs_sprintf(arena, "rewrite-rewrite\t%s\t%s", lfs_match_name(x->ours), name ? name : "");
+    c.print = lfs_hash(other, strlen(other), lfs_hash(mine, strlen(mine), 1));
+    return lfs_settle(policy, policy->columns, l->c->plan, &c, takes, l->err);
 }
 
 /* Is this slot of a file of theirs the one that the result should read the column from? */
@@ -82,12 +88,13 @@ static errint_t wanted(struct list *l, const struct lfs_match *x, const LanceDat
         *id = LFS_FIELD_TOMBSTONE;
         return 0;
     }
-    enum lfs_strategy strategy = l->c->input->policy.columns;
-    if (!same_place(ours, base) && strategy != LFS_STRATEGY_SOURCE) {
-        *id = LFS_FIELD_TOMBSTONE;
-        return strategy == LFS_STRATEGY_DEST ? 0 : data_conflict(l, x, result);
-    }
-    return bury(l, result);
+    enum lfs_strategy takes = LFS_STRATEGY_SOURCE;
+    if (!same_place(ours, base))
+        LFS_TRY(settle_data(l, x, result, ours.file, file, &takes));
+    if (takes == LFS_STRATEGY_SOURCE)
+        return bury(l, result);
+    *id = LFS_FIELD_TOMBSTONE;
+    return 0;
 }
 
 static bool ours_has_file(const LanceFragment *ours, const LanceDataFile *file) {
@@ -213,21 +220,29 @@ static const char *name_of(const struct gaps *g, enum lfs_side side) {
     return side == LFS_OURS ? g->c->input->ours_name : g->c->input->theirs_name;
 }
 
-/* `change` is what one side did to the column, and the other one has rows that do not go with it. */
-static errint_t rows_conflict(const struct gaps *g, const char *unit, const char *path, const char *base,
-                              const char *change, const char *done, enum lfs_side changer) {
+/* `change` is what one side did to the column, and the other one has rows that do not go with it: only the rows can win, if
+ * either. */
+static errint_t settle_rows(const struct gaps *g, const char *unit, const char *path, const char *base, const char *change,
+                            const char *done, enum lfs_side changer, bool rows_can_win, enum lfs_strategy *takes) {
+    static const char *const stuck = "the new rows may hold nulls in it, and then nobody could read the table";
+    static const char *const helpless = "the new rows have no value for it: let the column be null, or fill it in on the other side";
+    const struct lfs_policy *policy = &g->c->input->policy;
     struct lfs_arena *arena = g->c->plan->arena;
     bool ours = changer == LFS_OURS;
     const char *rows = lfs_sprintf(arena, "%" PRIu64 " new rows", g->rows[ours]);
-    struct lfs_conflict c = {lfs_sprintf(arena, "%s-%s", ours ? change : "rows", ours ? "rows" : change),
-                             lfs_sprintf(arena, "%s %s", unit, path), base, ours ? done : rows, ours ? rows : done};
-    return rows && c.kind && c.unit ? lfs_report_conflict(g->c->plan, &c, g->err) : lfs_fail_nomem(g->err);
+    struct lfs_conflict c = LFS_CONFLICT(lfs_sprintf(arena, "%s-%s", ours ? change : "rows", ours ? "rows" : change),
+                             lfs_sprintf(arena, "%s %s", unit, path), base, ours ? done : rows, ours ? rows : done);
+    c.no_ours = !rows_can_win ? helpless : ours ? stuck : NULL;
+    c.no_theirs = !rows_can_win ? helpless : ours ? NULL : stuck;
+    return rows && c.kind && c.unit ? lfs_settle(policy, policy->schema, g->c->plan, &c, takes, g->err)
+                                    : lfs_fail_nomem(g->err);
 }
 
 /* A column that is new on `adder`, and the rows of the other side. */
 static errint_t check_gap(const struct gaps *g, const struct lfs_new_field *f, enum lfs_side adder) {
     const char *other = name_of(g, adder == LFS_OURS ? LFS_THEIRS : LFS_OURS);
     bool at = adder == LFS_OURS;
+    enum lfs_strategy takes;
     if (!g->fragments[at])
         return 0;
     if (f->replaces)
@@ -235,7 +250,7 @@ static errint_t check_gap(const struct gaps *g, const struct lfs_new_field *f, e
                                   "column %s changed its type on one side, and %s has new rows of the old type: not merged",
                                   f->path, other);
     if (!f->field->nullable)
-        return rows_conflict(g, "column", f->path, "absent", "add", "added, without nulls", adder);
+        return settle_rows(g, "column", f->path, "absent", "add", "added, without nulls", adder, false, &takes);
     if (f->field->parent_id >= 0)
         return 0; /* its parent is noted */
     return lfs_report_note(g->c->plan, g->err, "column %s is null in %" PRIu64 " rows that came with %s: fill it in", f->path,
@@ -299,18 +314,18 @@ static errint_t allow_nulls(const struct gaps *g, int32_t id) {
  * null in them would make the table unreadable. */
 static errint_t check_nulls(const struct gaps *g, const struct lfs_field_match *m, enum lfs_side changer) {
     const LanceField *mine = changer == LFS_OURS ? m->ours : m->theirs, *others = changer == LFS_OURS ? m->theirs : m->ours;
-    enum lfs_strategy strategy = g->c->input->policy.schema;
+    enum lfs_strategy takes;
     bool written;
     if (!m->base || !mine || !others || !m->base->nullable || mine->nullable || !others->nullable)
         return 0;
     LFS_TRY(has_written(g, m, changer == LFS_OURS ? LFS_THEIRS : LFS_OURS, &written));
     if (!written)
         return 0;
-    if (strategy == (changer == LFS_OURS ? LFS_STRATEGY_SOURCE : LFS_STRATEGY_DEST)) {
-        g->c->plan->schema_changed |= changer == LFS_OURS;
-        return allow_nulls(g, m->ours->id);
-    }
-    return rows_conflict(g, "nullability of column", m->path, "nulls allowed", "alter", "no nulls", changer);
+    LFS_TRY(settle_rows(g, "nullability of column", m->path, "nulls allowed", "alter", "no nulls", changer, true, &takes));
+    if (takes == LFS_STRATEGY_FAIL)
+        return 0;
+    g->c->plan->schema_changed |= changer == LFS_OURS;
+    return allow_nulls(g, m->ours->id);
 }
 
 /* --- a column that one side dropped and the other wrote --- */
@@ -343,17 +358,20 @@ static errint_t check_dropped(const struct lfs_columns *c, const struct lfs_fiel
                               struct lfs_error *err) {
     const struct lfs_merge_input *in = c->input;
     const struct lfs_history *history;
+    enum lfs_strategy takes;
     bool written = false;
-    if (in->policy.schema == (writer == LFS_OURS ? LFS_STRATEGY_SOURCE : LFS_STRATEGY_DEST))
+    if (!in->policy.choices && in->policy.schema == (writer == LFS_OURS ? LFS_STRATEGY_SOURCE : LFS_STRATEGY_DEST))
         return 0;
     LFS_TRY(in->reader->history(in->reader->context, writer, &history, err));
     for (size_t i = 0; i < history->count && !written; i++)
         LFS_TRY(names_column(c, &history->steps[i], m, &written, err));
-    struct lfs_conflict conflict = {writer == LFS_OURS ? "update-drop" : "drop-update",
+    struct lfs_conflict conflict = LFS_CONFLICT(writer == LFS_OURS ? "update-drop" : "drop-update",
                                     lfs_sprintf(c->plan->arena, "column %s", m->path), "there",
                                     writer == LFS_OURS ? "values updated" : "dropped",
-                                    writer == LFS_OURS ? "dropped" : "values updated"};
-    return written ? lfs_report_conflict(c->plan, &conflict, err) : 0;
+                                    writer == LFS_OURS ? "dropped" : "values updated");
+    *(writer == LFS_OURS ? &conflict.no_ours : &conflict.no_theirs) =
+        "the other side's new rows do not hold the column: only the drop can be taken";
+    return written ? lfs_settle(&in->policy, in->policy.schema, c->plan, &conflict, &takes, err) : 0;
 }
 
 /* Rows that an update of ours moved lose the values of a column that theirs added: they are counted among ours' new rows,

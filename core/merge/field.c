@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "merge/choices.h"
 #include "merge/match.h"
-#include "merge/report.h"
 #include "util/cleanup.h"
 
 typedef Lance__File__MetadataEntry Entry;
@@ -106,14 +106,17 @@ struct merge {
 /* Which side's value an attribute takes, by the table of merge-semantics section 3. */
 static errint_t choose(struct merge *m, const char *what, bool ours_changed, bool theirs_changed, bool agree,
                        const char *texts[3], bool *take_theirs) {
+    enum lfs_strategy takes;
     bool both = ours_changed && theirs_changed && !agree;
-    *take_theirs = (theirs_changed && !agree && !ours_changed) || (both && m->trio->strategy == LFS_STRATEGY_SOURCE);
-    if (!both || m->trio->strategy != LFS_STRATEGY_FAIL)
+    *take_theirs = theirs_changed && !agree && !ours_changed;
+    if (!both)
         return 0;
-    struct lfs_conflict c = {"alter-alter", lfs_sprintf(m->plan->arena, "%s of column %s", what, m->trio->path),
+    struct lfs_conflict c = LFS_CONFLICT("alter-alter", lfs_sprintf(m->plan->arena, "%s of column %s", what, m->trio->path),
                              texts[0] ? texts[0] : "(absent)", texts[1] ? texts[1] : "(absent)",
-                             texts[2] ? texts[2] : "(absent)"};
-    return lfs_report_conflict(m->plan, &c, m->err);
+                             texts[2] ? texts[2] : "(absent)");
+    LFS_TRY(lfs_settle(m->trio->policy, m->trio->policy->schema, m->plan, &c, &takes, m->err));
+    *take_theirs = takes == LFS_STRATEGY_SOURCE;
+    return 0;
 }
 
 static errint_t merge_text(struct merge *m, const char *what, const char *base, char **ours, const char *theirs) {

@@ -23,7 +23,7 @@ bool lfs_field_same_data(const LanceManifest *a, int32_t a_id, const LanceManife
 struct lfs_field_trio {
     const LanceField *base, *ours, *theirs;
     const char *path;
-    enum lfs_strategy strategy;
+    const struct lfs_policy *policy;
 };
 /* Attribute by attribute: name, type, nullability, key, each metadata key. Conflicts go to the plan. The result is in
  * the plan's arena. */

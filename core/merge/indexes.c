@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "merge/choices.h"
 #include "merge/index_truth.h"
 #include "merge/report.h"
 #include "util/cleanup.h"
+#include "util/map.h"
 
 /* Lance's own: what a compaction or a write-ahead log left to be done. They tell of one line's files and mean nothing on
  * another one. */
@@ -228,23 +230,33 @@ static errint_t only_remapped(const struct lfs_indexes *x, const struct lfs_inde
     return 0;
 }
 
-static errint_t conflict(const struct lfs_indexes *x, const struct lfs_index_unit *u) {
-    struct lfs_conflict c = {"index", lfs_sprintf(x->plan->arena, "index %s", u->name), describe(x, &u->base, LFS_BASE),
-                             describe(x, &u->ours, LFS_OURS), describe(x, &u->theirs, LFS_THEIRS)};
-    return lfs_report_conflict(x->plan, &c, x->err);
+/* Which segments they are. */
+static uint64_t print_of(const struct entries *e, uint64_t hash) {
+    for (size_t i = 0; i < e->count; i++)
+        if (e->items[i]->uuid)
+            hash = lfs_hash(e->items[i]->uuid->uuid.data, e->items[i]->uuid->uuid.len, hash);
+    return hash;
+}
+
+static errint_t settle(const struct lfs_indexes *x, const struct lfs_index_unit *u, enum lfs_strategy *takes) {
+    struct lfs_conflict c = LFS_CONFLICT("index", lfs_sprintf(x->plan->arena, "index %s", u->name), describe(x, &u->base, LFS_BASE),
+                             describe(x, &u->ours, LFS_OURS), describe(x, &u->theirs, LFS_THEIRS));
+    c.print = print_of(&u->theirs, ~print_of(&u->ours, 1));
+    return lfs_settle(&x->input->policy, x->input->policy.indexes, x->plan, &c, takes, x->err);
 }
 
 /* Both changed it, each in another way. */
 static errint_t settle_conflict(const struct lfs_indexes *x, struct lfs_index_unit *u) {
+    enum lfs_strategy takes = LFS_STRATEGY_FAIL;
     bool remapped = false;
     if (!u->ours.count || !u->theirs.count) /* one removed it */
         LFS_TRY(only_remapped(x, u, u->ours.count ? LFS_OURS : LFS_THEIRS, &remapped));
     if (remapped)
         u->taking = u->ours.count ? TAKE_THEIRS : TAKE_OURS;
-    else if (x->input->policy.indexes == LFS_STRATEGY_SOURCE)
+    else
+        LFS_TRY(settle(x, u, &takes));
+    if (takes == LFS_STRATEGY_SOURCE)
         u->taking = TAKE_THEIRS;
-    else if (x->input->policy.indexes == LFS_STRATEGY_FAIL)
-        return conflict(x, u);
     return 0;
 }
 

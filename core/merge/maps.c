@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-#include "merge/report.h"
+#include "merge/choices.h"
 #include "util/cleanup.h"
+#include "util/limits.h"
 #include "util/map.h"
 
 /* One entry of either kind of map. */
@@ -77,7 +78,7 @@ static bool equal(const struct value *a, const struct value *b) {
 }
 
 static const char *show(struct lfs_arena *arena, const struct value *v) {
-    return v ? lfs_strndup(arena, (const char *)v->bytes, v->length < 200 ? v->length : 200) : "(absent)";
+    return v ? lfs_strndup(arena, (const char *)v->bytes, v->length < LFS_CONFLICT_TEXT_MAX ? v->length : LFS_CONFLICT_TEXT_MAX) : "(absent)";
 }
 
 struct merge {
@@ -85,16 +86,21 @@ struct merge {
     struct values base, ours, theirs;
     void **result;
     size_t n_result;
-    enum lfs_strategy strategy;
+    const struct lfs_policy *policy;
     struct lfs_plan *plan;
 };
 
-static errint_t conflict(struct merge *m, const char *key, const struct value *b, const struct value *o,
-                         const struct value *t, struct lfs_error *err) {
+static uint64_t print_of(const struct value *v, uint64_t seed) {
+    return v ? lfs_hash(v->bytes, v->length, seed) : lfs_hash("", 0, ~seed);
+}
+
+static errint_t settle(struct merge *m, const char *key, const struct value *b, const struct value *o,
+                       const struct value *t, enum lfs_strategy *takes, struct lfs_error *err) {
     struct lfs_arena *arena = m->plan->arena;
-    struct lfs_conflict c = {"value", lfs_sprintf(arena, "%s key %s", m->kind->name, key), show(arena, b),
-                             show(arena, o), show(arena, t)};
-    return lfs_report_conflict(m->plan, &c, err);
+    struct lfs_conflict c = LFS_CONFLICT("value", lfs_sprintf(arena, "%s key %s", m->kind->name, key), show(arena, b),
+                             show(arena, o), show(arena, t));
+    c.print = print_of(t, print_of(o, print_of(b, 1)));
+    return lfs_settle(m->policy, m->policy->config, m->plan, &c, takes, err);
 }
 
 /* The table of merge-semantics section 3, for one key. */
@@ -102,10 +108,12 @@ static errint_t merge_key(struct merge *m, const char *key, struct lfs_error *er
     const struct value *b = lfs_map_get(&m->base.by_key, key), *o = lfs_map_get(&m->ours.by_key, key),
                        *t = lfs_map_get(&m->theirs.by_key, key), *result = o;
     if (!equal(b, t) && !equal(o, t)) {
-        bool both = !equal(b, o);
-        if (both && m->strategy == LFS_STRATEGY_FAIL)
-            return conflict(m, key, b, o, t, err);
-        if (!both || m->strategy == LFS_STRATEGY_SOURCE) {
+        enum lfs_strategy takes = LFS_STRATEGY_SOURCE;
+        if (!equal(b, o))
+            LFS_TRY(settle(m, key, b, o, t, &takes, err));
+        if (takes == LFS_STRATEGY_FAIL)
+            return 0;
+        if (takes == LFS_STRATEGY_SOURCE) {
             result = t;
             m->plan->maps_changed = true;
         }
@@ -117,7 +125,7 @@ static errint_t merge_key(struct merge *m, const char *key, struct lfs_error *er
 
 static errint_t merge_map(const struct map_kind *kind, const struct lfs_merge_input *in, struct lfs_plan *plan,
                           void ***out, size_t *n_out, struct lfs_error *err) {
-    struct merge m = {.kind = kind, .plan = plan, .strategy = in->policy.config};
+    struct merge m = {.kind = kind, .plan = plan, .policy = &in->policy};
     LFS_TRY(collect(kind, in->base->manifest.message, plan->arena, &m.base, err));
     LFS_TRY(collect(kind, in->ours->manifest.message, plan->arena, &m.ours, err));
     const struct lfs_version *theirs = in->policy.only && !(in->policy.only & LFS_CLASS_CONFIG) ? in->base : in->theirs;

@@ -12,9 +12,6 @@
 #include "merge/plan.h"
 #include "table/lineage.h"
 
-/* What happens to units that both sides changed (merge-semantics section 3). */
-enum lfs_strategy { LFS_STRATEGY_FAIL, LFS_STRATEGY_SOURCE, LFS_STRATEGY_DEST };
-
 /* Classes of units, as bits of lfs_policy.only. */
 enum lfs_class {
     LFS_CLASS_ROWS = 1,
@@ -25,9 +22,12 @@ enum lfs_class {
     LFS_CLASS_ALL = 31,
 };
 
+struct lfs_choices;
+
 /* A strategy for each class of unit, and what else a command says about what is merged how. */
 struct lfs_policy {
     enum lfs_strategy rows, columns, schema, config, indexes;
+    struct lfs_choices *choices; /* for single units, before any strategy (choices.h); NULL: none */
     unsigned only;         /* only=: classes of theirs that are taken over; 0: all */
     bool strict_field_ids; /* fieldids=strict: new columns of both sides under one id are a conflict */
 };

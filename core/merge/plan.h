@@ -56,12 +56,28 @@ struct lfs_plan_index {
     bool is_theirs; /* its files are still to be placed */
 };
 
+/* What happens to units that both sides changed (merge-semantics section 3): theirs is the source, ours the destination. */
+enum lfs_strategy { LFS_STRATEGY_FAIL, LFS_STRATEGY_SOURCE, LFS_STRATEGY_DEST };
+
 /* One unit that both sides changed. Text for people; the unit's class for machines. */
 struct lfs_conflict {
     const char *kind; /* "update-update", "update-delete", "delete-update", "value", ... */
     const char *unit; /* "row 12 of fragment 0", "config key a" */
     const char *base, *ours, *theirs;
+    /* Filled in by lfs_settle where they are not given: which unit it is, whatever its fragment is called today, and what
+     * both sides made of it. */
+    const char *key;
+    uint64_t print;
+    const char *no_ours, *no_theirs; /* why that side cannot be taken; NULL: it can */
+    enum lfs_strategy chosen;        /* by a choice for this unit */
+    const char *stuck;               /* and why it could not be carried out beside the others */
+    /* Of rows: a data file of the fragment, the row in it, and the commits (uuids) that updated it, NULL for a deletion. */
+    const char *path;
+    uint32_t row;
+    const char *our_update, *their_update;
 };
+#define LFS_CONFLICT(kind_, unit_, base_, ours_, theirs_)                                                              \
+    {.kind = (kind_), .unit = (unit_), .base = (base_), .ours = (ours_), .theirs = (theirs_)}
 
 struct lfs_list {
     void **items;
@@ -96,7 +112,8 @@ struct lfs_plan {
     struct lfs_list conflicts; /* of struct lfs_conflict */
     size_t n_conflicts;        /* all of them; the list names at most LFS_CONFLICTS_NAMED_MAX */
     struct lfs_list notes;     /* of char */
-    struct lfs_list losers;    /* of char: transactions (uuids) whose updates lose by the strategy and stand in the way */
+    struct lfs_list settled;   /* of struct lfs_conflict: those that a choice decided */
+    struct lfs_list losers[2]; /* ours, theirs; of char: transactions (uuids) whose updates lose and stand in the way */
 
     uint64_t fragments_added, fragments_removed, fragments_changed_count;
     uint64_t rows_added, rows_removed;

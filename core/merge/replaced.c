@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "merge/replaced.h"
 
+#include "merge/choices.h"
 #include "merge/classes.h"
 #include "merge/report.h"
 #include "util/cleanup.h"
+#include "util/map.h"
 
 struct looked {
     bool changed;  /* other fragments, files or deletion vectors than the base */
@@ -39,16 +41,19 @@ static const char *did(const struct looked *side) { return side->replaced ? "rep
 
 static errint_t report(const struct lfs_merge_input *in, const struct looked *ours, const struct looked *theirs,
                        struct lfs_plan *plan, enum lfs_replacement *out, enum lfs_side *side, struct lfs_error *err) {
-    struct lfs_conflict c = {"replaced", "table", "there", did(ours), did(theirs)};
-    bool source = in->policy.rows == LFS_STRATEGY_SOURCE;
-    *out = LFS_REPLACED_WHOLE;
+    struct lfs_conflict c = LFS_CONFLICT("replaced", "table", "there", did(ours), did(theirs));
+    uint64_t states[] = {in->base->number, in->ours->number, in->theirs->number};
+    enum lfs_strategy takes;
+    c.print = lfs_hash(states, sizeof states, 1); /* all that a side did is dropped: not what it does later */
+    LFS_TRY(lfs_settle(&in->policy, in->policy.rows, plan, &c, &takes, err));
+    bool source = takes == LFS_STRATEGY_SOURCE;
+    *out = takes == LFS_STRATEGY_FAIL ? LFS_REPLACED_CLASH : LFS_REPLACED_WHOLE;
     *side = source ? LFS_THEIRS : LFS_OURS;
-    if (in->policy.rows != LFS_STRATEGY_FAIL)
-        return lfs_report_note(plan, err,
-                               "the table was replaced: what %s did to its rows and columns is dropped as a whole",
-                               source ? in->ours_name : in->theirs_name);
-    *out = LFS_REPLACED_CLASH;
-    return lfs_report_conflict(plan, &c, err);
+    return takes == LFS_STRATEGY_FAIL
+               ? 0
+               : lfs_report_note(plan, err,
+                                 "the table was replaced: what %s did to its rows and columns is dropped as a whole",
+                                 source ? in->ours_name : in->theirs_name);
 }
 
 errint_t lfs_replaced_check(const struct lfs_merge_input *in, const struct lfs_match *matches, size_t n,

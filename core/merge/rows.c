@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "merge/choices.h"
 #include "merge/classes.h"
 #include "merge/report.h"
 #include "merge/rows_state.h"
@@ -37,18 +38,65 @@ static bool winner_stands(enum lfs_strategy strategy, const char *our_fate, cons
     return (strategy == LFS_STRATEGY_SOURCE && our_fate[0] == 'd') || (strategy == LFS_STRATEGY_DEST && their_fate[0] == 'd');
 }
 
-/* The commit that would have to be taken back for the strategy's winner to stand. */
-static void note_loser(struct decision *d, const struct lfs_row_classes *ours, const struct lfs_row_classes *theirs,
-                       uint32_t row) {
-    enum lfs_strategy strategy = d->rows->input->policy.rows;
-    const char *update = strategy == LFS_STRATEGY_SOURCE ? lfs_row_update_of(ours, row)
-                         : strategy == LFS_STRATEGY_DEST ? lfs_row_update_of(theirs, row)
-                                                         : NULL;
-    for (size_t i = 0; update && i < d->plan->losers.count; i++)
-        if (strcmp(d->plan->losers.items[i], update) == 0)
+/* The winner's side, if any, and the commit that would have to be taken back for it to stand. */
+static void note_loser(struct decision *d, enum lfs_strategy strategy, const struct lfs_conflict *c) {
+    if (strategy == LFS_STRATEGY_FAIL)
+        return;
+    bool ours_loses = strategy == LFS_STRATEGY_SOURCE;
+    const char *update = ours_loses ? c->our_update : c->their_update;
+    struct lfs_list *losers = &d->plan->losers[ours_loses ? 0 : 1];
+    for (size_t i = 0; update && i < losers->count; i++)
+        if (strcmp(losers->items[i], update) == 0)
             return;
     if (update) /* when memory is short the conflict just stays */
-        lfs_list_add(&d->plan->losers, d->plan->arena, (void *)update);
+        lfs_list_add(losers, d->plan->arena, (void *)update);
+}
+
+static uint64_t add_text(uint64_t hash, const char *text) { return text ? lfs_hash(text, strlen(text), hash) : ~hash; }
+
+/* A commit that is taken back is taken back as a whole. */
+static errint_t tell_no_ours(struct decision *d, struct lfs_conflict *c) {
+    const struct lfs_merge_reader *r = d->rows->input->reader;
+    const struct lfs_history *history;
+    LFS_TRY(r->history(r->context, LFS_THEIRS, &history, d->err));
+    c->no_ours = history->backward
+                     ? "the version is taken back as a whole: to keep the row as it is here, do not take it back"
+                     : "the commit that updated the row there is not at hand, so it cannot be taken back";
+    return 0;
+}
+
+/* What people read of it, and what it is known by. */
+static errint_t describe(struct decision *d, enum lfs_row_choice what, struct lfs_conflict *c) {
+    struct lfs_arena *arena = d->plan->arena;
+    c->unit = lfs_sprintf(arena, "row %" PRIu32 " of fragment %" PRIu64, c->row, d->state->id);
+    c->key = lfs_choice_row_key(arena, what, c->path, c->row);
+    c->print = add_text(add_text(add_text(1, c->kind), c->our_update), c->their_update);
+    if (!c->our_update && strcmp(c->ours, "updated") == 0)
+        c->no_theirs = "the commit that updated the row here is not at hand, so it cannot be taken back";
+    if (!c->their_update && strcmp(c->theirs, "updated") == 0)
+        LFS_TRY(tell_no_ours(d, c));
+    return c->kind && c->unit && c->key ? 0 : lfs_fail_nomem(d->err);
+}
+
+/* Which side the row takes; what of it is told is made only where somebody asks. */
+static errint_t choose_row(struct decision *d, enum lfs_row_choice what, struct lfs_conflict *c, enum lfs_strategy *takes) {
+    const struct lfs_policy *policy = &d->rows->input->policy;
+    *takes = policy->rows;
+    if (!lfs_choice_of_row(policy->choices, what, c->path, c->row))
+        return 0;
+    LFS_TRY(describe(d, what, c));
+    return lfs_choose(policy, policy->rows, d->plan, c, takes, d->err);
+}
+
+static errint_t report_row(struct decision *d, enum lfs_row_choice what, enum lfs_strategy takes, struct lfs_conflict *c) {
+    note_loser(d, takes, c);
+    if (!c->key && d->plan->n_conflicts < LFS_CONFLICTS_NAMED_MAX)
+        LFS_TRY(describe(d, what, c));
+    return lfs_report_conflict(d->plan, c, d->err);
+}
+
+static const char *kind_of(const char *our_fate, const char *their_fate) {
+    return our_fate[0] == 'd' ? "delete-update" : their_fate[0] == 'd' ? "update-delete" : "update-update";
 }
 
 /* Two deletes agree, and one update on both sides; everything else does not. */
@@ -59,16 +107,18 @@ static errint_t report_rows(struct decision *d, const roaring_bitmap_t *both, co
     for (; result == 0 && it->has_value; roaring_advance_uint32_iterator(it)) {
         uint32_t row = it->current_value;
         const char *our_fate = row_fate(ours, row), *their_fate = row_fate(theirs, row);
-        if ((our_fate[0] == 'd' && their_fate[0] == 'd') || same_update(ours, theirs, row) ||
-            winner_stands(d->rows->input->policy.rows, our_fate, their_fate))
+        if ((our_fate[0] == 'd' && their_fate[0] == 'd') || same_update(ours, theirs, row))
             continue;
-        struct lfs_conflict c = {"", "", "live", our_fate, their_fate};
-        note_loser(d, ours, theirs, row);
-        if (d->plan->n_conflicts < LFS_CONFLICTS_NAMED_MAX) {
-            c.kind = lfs_sprintf(d->plan->arena, "%.6s-%.6s", our_fate, their_fate);
-            c.unit = lfs_sprintf(d->plan->arena, "row %" PRIu32 " of fragment %" PRIu64, row, d->state->id);
-        }
-        result = lfs_report_conflict(d->plan, &c, d->err);
+        struct lfs_conflict c = LFS_CONFLICT(kind_of(our_fate, their_fate), "", "live", our_fate, their_fate);
+        enum lfs_strategy takes;
+        c.path = d->state->path;
+        c.row = row;
+        c.our_update = our_fate[0] == 'd' ? NULL : lfs_row_update_of(ours, row);
+        c.their_update = their_fate[0] == 'd' ? NULL : lfs_row_update_of(theirs, row);
+        result = choose_row(d, LFS_CHOICE_ROW, &c, &takes);
+        if (result == 0)
+            result = winner_stands(takes, our_fate, their_fate) ? lfs_settled(d->plan, &c, d->err)
+                                                                : report_row(d, LFS_CHOICE_ROW, takes, &c);
     }
     if (it)
         roaring_free_uint32_iterator(it);
@@ -360,19 +410,21 @@ errint_t lfs_rows_departure(struct lfs_rows *rows, size_t i, enum lfs_side side,
 }
 
 static errint_t report_bare(struct decision *d, const struct gone_rows *gone, enum lfs_side side, const char *column) {
-    static const struct lfs_row_classes nothing;
     bool ours = side == LFS_OURS;
+    enum lfs_strategy wins = ours ? LFS_STRATEGY_DEST : LFS_STRATEGY_SOURCE, takes;
     const char *value = lfs_sprintf(d->plan->arena, "a value in the new column %s", column);
     roaring_uint32_iterator_t *it = roaring_create_iterator(gone->rows);
     errint_t result = it ? 0 : lfs_fail_nomem(d->err);
     for (; result == 0 && it->has_value; roaring_advance_uint32_iterator(it)) {
         uint32_t row = it->current_value;
-        struct lfs_conflict c = {ours ? "update-column" : "column-update", "", "live", ours ? "updated" : value,
-                                 ours ? value : "updated"};
-        note_loser(d, ours ? &gone->classes : &nothing, ours ? &nothing : &gone->classes, row);
-        if (d->plan->n_conflicts < LFS_CONFLICTS_NAMED_MAX)
-            c.unit = lfs_sprintf(d->plan->arena, "row %" PRIu32 " of fragment %" PRIu64, row, d->state->id);
-        result = lfs_report_conflict(d->plan, &c, d->err);
+        struct lfs_conflict c = LFS_CONFLICT(ours ? "update-column" : "column-update", "", "live", ours ? "updated" : value,
+                                 ours ? value : "updated");
+        c.path = d->state->path;
+        c.row = row;
+        *(ours ? &c.our_update : &c.their_update) = lfs_row_update_of(&gone->classes, row);
+        result = choose_row(d, LFS_CHOICE_BARE, &c, &takes);
+        if (result == 0)
+            result = takes == wins ? lfs_settled(d->plan, &c, d->err) : report_row(d, LFS_CHOICE_BARE, takes, &c);
     }
     if (it)
         roaring_free_uint32_iterator(it);
@@ -384,7 +436,8 @@ errint_t lfs_rows_report_bare(struct lfs_rows *rows, size_t i, enum lfs_side sid
     struct lfs_error own;
     struct decision d = {rows, &rows->states[i], rows->plan, err ? err : &own};
     enum lfs_side other = side == LFS_OURS ? LFS_THEIRS : LFS_OURS;
-    if (rows->input->policy.rows == (side == LFS_OURS ? LFS_STRATEGY_DEST : LFS_STRATEGY_SOURCE))
+    const struct lfs_policy *policy = &rows->input->policy;
+    if (!policy->choices && policy->rows == (side == LFS_OURS ? LFS_STRATEGY_DEST : LFS_STRATEGY_SOURCE))
         return 0;
     LFS_CLEANUP(free_gone) struct gone_rows gone = {0};
     LFS_TRY(find_gone(rows, i, side, &gone, d.err));

@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "merge/choices.h"
 #include "merge/field.h"
 #include "merge/report.h"
 #include "util/cleanup.h"
+#include "util/map.h"
 
 struct schema {
     const struct lfs_merge_input *in;
@@ -57,10 +59,27 @@ bool lfs_schema_ids_fit(const struct lfs_merge_input *input, const struct lfs_fi
     return true;
 }
 
-static errint_t column_conflict(struct schema *s, const char *kind, const char *path, const char *base,
-                                const char *ours, const char *theirs) {
-    struct lfs_conflict c = {kind, lfs_sprintf(s->plan->arena, "column %s", path), base, ours, theirs};
-    return lfs_report_conflict(s->plan, &c, s->err);
+static uint64_t print_of(const LanceField *f, uint64_t hash) {
+    if (!f)
+        return ~hash;
+    uint64_t numbers[] = {(uint64_t)f->id, (uint64_t)f->parent_id, f->nullable, f->n_metadata};
+    hash = lfs_hash(f->name ? f->name : "", f->name ? strlen(f->name) : 0, lfs_hash(numbers, sizeof numbers, hash));
+    return lfs_hash(f->logical_type ? f->logical_type : "", f->logical_type ? strlen(f->logical_type) : 0, hash);
+}
+
+/* Both sides changed a column: `c` lacks its unit. */
+static errint_t settle_column(struct schema *s, struct lfs_conflict c, const struct lfs_field_match *m,
+                              enum lfs_strategy strategy, enum lfs_strategy *takes) {
+    const char *path = m->path;
+    c.print = print_of(m->theirs, print_of(m->ours, c.print + 1));
+    c.unit = lfs_sprintf(s->plan->arena, "column %s", path);
+    return lfs_settle(&s->in->policy, strategy, s->plan, &c, takes, s->err);
+}
+
+/* The same where no strategy decides. */
+static errint_t column_conflict(struct schema *s, const struct lfs_conflict *c, const struct lfs_field_match *m) {
+    enum lfs_strategy takes;
+    return settle_column(s, *c, m, LFS_STRATEGY_FAIL, &takes);
 }
 
 /* The same but for ids, which a merge renumbers. */
@@ -123,35 +142,37 @@ static errint_t merge_ours(struct schema *s, size_t i) {
         return lfs_report_refusal(s->plan, s->err, "column %s was moved into another one: not merged", m->path);
     if (!m->base) {
         struct lfs_new_field added = new_field(s, m, m->ours, LFS_OURS);
-        bool dropped = !m->theirs && dropped_there(s, &added, LFS_THEIRS);
-        if (dropped && s->in->policy.schema == LFS_STRATEGY_SOURCE) {
+        struct lfs_conflict c = LFS_CONFLICT("alter-drop", NULL, "there", "altered", "dropped");
+        enum lfs_strategy takes = LFS_STRATEGY_DEST;
+        if (!m->theirs && dropped_there(s, &added, LFS_THEIRS))
+            LFS_TRY(settle_column(s, c, m, s->in->policy.schema, &takes));
+        if (takes == LFS_STRATEGY_SOURCE) {
             s->out->changed = true;
             return 0;
         }
         keep(s, i, m->ours);
         if (!m->theirs)
             s->out->ours[s->out->n_ours++] = added;
-        return dropped && s->in->policy.schema == LFS_STRATEGY_FAIL
-                   ? column_conflict(s, "alter-drop", m->path, "there", "altered", "dropped")
-                   : 0;
+        return 0;
     }
     if (!m->theirs) { /* theirs dropped it */
         bool altered = !unchanged(m->base, m->ours) || m->our_data;
-        enum lfs_strategy strategy = drop_strategy(s, altered);
-        if ((altered || m->our_index) && strategy == LFS_STRATEGY_DEST)
+        struct lfs_conflict c = LFS_CONFLICT(altered ? "alter-drop" : "index-drop", NULL, "there", altered ? "altered" : "indexed",
+                                 "dropped");
+        enum lfs_strategy takes = LFS_STRATEGY_SOURCE;
+        if (altered || m->our_index)
+            LFS_TRY(settle_column(s, c, m, drop_strategy(s, altered), &takes));
+        if (takes == LFS_STRATEGY_DEST)
             keep(s, i, m->ours);
         else
             s->out->changed = true;
-        if ((!altered && !m->our_index) || strategy != LFS_STRATEGY_FAIL)
-            return 0;
-        return column_conflict(s, altered ? "alter-drop" : "index-drop", m->path, "there", altered ? "altered" : "indexed",
-                               "dropped");
+        return 0;
     }
     if (unchanged(m->base, m->theirs)) {
         keep(s, i, m->ours);
         return 0;
     }
-    struct lfs_field_trio trio = {m->base, m->ours, m->theirs, m->path, s->in->policy.schema};
+    struct lfs_field_trio trio = {m->base, m->ours, m->theirs, m->path, &s->in->policy};
     LFS_TRY(lfs_merge_field(&trio, s->plan, &merged, s->err));
     s->out->changed |= !lfs_field_same(merged, m->ours);
     keep(s, i, merged);
@@ -162,10 +183,11 @@ static errint_t merge_ours(struct schema *s, size_t i) {
 static errint_t merge_dropped(struct schema *s, size_t i) {
     const struct lfs_field_match *m = &s->out->matches[i];
     bool altered = m->theirs && (!unchanged(m->base, m->theirs) || m->their_data);
-    if ((!altered && !m->their_index) || drop_strategy(s, altered) == LFS_STRATEGY_DEST)
-        return 0;
-    return column_conflict(s, altered ? "drop-alter" : "drop-index", m->path, "there", "dropped",
-                           altered ? "altered" : "indexed");
+    struct lfs_conflict c = LFS_CONFLICT(altered ? "drop-alter" : "drop-index", NULL, "there", "dropped",
+                             altered ? "altered" : "indexed");
+    enum lfs_strategy takes;
+    c.no_theirs = "the column is dropped here, and its data may be gone";
+    return altered || m->their_index ? settle_column(s, c, m, drop_strategy(s, altered), &takes) : 0;
 }
 
 /* --- columns that only theirs has --- */
@@ -244,6 +266,11 @@ static void remove_column(struct schema *s, int32_t id) {
             out->fields[kept++] = out->fields[i];
     out->n_fields = below ? kept : out->n_fields;
     out->changed = true;
+    kept = 0;
+    for (size_t i = 0; i < out->n_ours; i++) /* nobody's rows lack it now */
+        if (lfs_schema_has(out, out->ours[i].field->id))
+            out->ours[kept++] = out->ours[i];
+    out->n_ours = kept;
 }
 
 /* fieldids=strict: both sides gave one id to a new column of their own. No strategy decides that: neither side's id can be
@@ -254,12 +281,35 @@ static errint_t check_strict_id(struct schema *s, const struct lfs_field_match *
         const struct lfs_field_match *other = &s->out->matches[i];
         if (other == m || other->base || !other->ours || other->theirs || other->ours->id != m->theirs->id)
             continue;
+        struct lfs_conflict c = LFS_CONFLICT("field-id", NULL, "absent",
+                                 lfs_sprintf(s->plan->arena, "%s has id %d", other->path, other->ours->id),
+                                 lfs_sprintf(s->plan->arena, "id %d", m->theirs->id));
+        c.no_ours = c.no_theirs = "one id cannot name two columns: merge with fieldids=renumber";
         *clashes = true;
-        return column_conflict(s, "field-id", m->path, "absent",
-                               lfs_sprintf(s->plan->arena, "%s has id %d", other->path, other->ours->id),
-                               lfs_sprintf(s->plan->arena, "id %d", m->theirs->id));
+        return column_conflict(s, &c, m);
     }
     return 0;
+}
+
+/* May a new column of theirs come? Not where its name is taken, or where it is the base's under another type that ours
+ * dropped. */
+static errint_t settle_added(struct schema *s, const struct lfs_field_match *m, int32_t parent, struct lfs_new_field *added,
+                             enum lfs_strategy *takes) {
+    const LanceField *taken = name_taken(s->out, m->theirs->name ? m->theirs->name : "", parent);
+    struct lfs_conflict add = LFS_CONFLICT("add-add", NULL, "absent", "added", "added otherwise"),
+                        name = LFS_CONFLICT("name", NULL, "absent", "the name of another column", "added"),
+                        drop = LFS_CONFLICT("drop-alter", NULL, "there", "dropped", "altered");
+    name.no_theirs = "another column has that name here: rename one of them first";
+    add.print = print_of(taken, 2);
+    *takes = LFS_STRATEGY_SOURCE;
+    if (taken)
+        LFS_TRY(settle_column(s, ours_added(s, taken) ? add : name, m, s->in->policy.schema, takes));
+    if (taken && *takes == LFS_STRATEGY_SOURCE)
+        remove_column(s, taken->id);
+    *added = new_field(s, m, m->theirs, LFS_THEIRS);
+    return *takes == LFS_STRATEGY_SOURCE && dropped_there(s, added, LFS_OURS)
+               ? settle_column(s, drop, m, s->in->policy.schema, takes)
+               : 0;
 }
 
 static errint_t add_theirs(struct schema *s, size_t i) {
@@ -271,26 +321,16 @@ static errint_t add_theirs(struct schema *s, size_t i) {
     if (clashes)
         return 0;
     int32_t parent = f->parent_id < 0 ? -1 : lfs_schema_their_id(out, f->parent_id, &parent_match);
-    if (f->parent_id >= 0 && parent < 0)
-        return parent_match && !parent_match->base
-                   ? 0 /* the parent is in conflict itself */
-                   : column_conflict(s, "drop-add", m->path, "absent", "inside a dropped column", "added");
-    const LanceField *taken = name_taken(out, f->name ? f->name : "", parent);
-    if (taken && s->in->policy.schema == LFS_STRATEGY_DEST)
-        return 0; /* theirs' column stays behind */
-    if (taken && ours_added(s, taken) && s->in->policy.schema == LFS_STRATEGY_SOURCE) {
-        remove_column(s, taken->id);
-        taken = NULL;
+    if (f->parent_id >= 0 && parent < 0) {
+        struct lfs_conflict c = LFS_CONFLICT("drop-add", NULL, "absent", "inside a dropped column", "added");
+        c.no_theirs = "the column that it would stand in is dropped here";
+        return parent_match && !parent_match->base ? 0 /* the parent is in conflict itself */ : column_conflict(s, &c, m);
     }
-    if (taken)
-        return ours_added(s, taken)
-                   ? column_conflict(s, "add-add", m->path, "absent", "added", "added otherwise")
-                   : column_conflict(s, "name", m->path, "absent", "the name of another column", "added");
-    struct lfs_new_field added = new_field(s, m, f, LFS_THEIRS);
-    if (s->in->policy.schema != LFS_STRATEGY_SOURCE && dropped_there(s, &added, LFS_OURS))
-        return s->in->policy.schema == LFS_STRATEGY_DEST
-                   ? 0
-                   : column_conflict(s, "drop-alter", m->path, "there", "dropped", "altered");
+    struct lfs_new_field added;
+    enum lfs_strategy takes;
+    LFS_TRY(settle_added(s, m, parent, &added, &takes));
+    if (takes != LFS_STRATEGY_SOURCE)
+        return 0; /* theirs' column stays behind */
     out->ids[i] = s->keep_ids ? f->id : s->next_id++;
     out->theirs[out->n_theirs++] = added;
     return insert(s, f, out->ids[i], parent, place_for(s, &added, parent));
@@ -317,9 +357,16 @@ static errint_t check_parents(struct schema *s) {
     const struct lfs_schema_merge *out = s->out;
     for (size_t i = 0; out->changed && i < out->n_matches; i++) {
         const struct lfs_field_match *m = &out->matches[i];
-        if (m->ours && lfs_schema_has(out, out->ids[i]) && m->ours->parent_id >= 0 && !lfs_schema_has(out, m->ours->parent_id))
-            LFS_TRY(column_conflict(s, m->base ? "alter-drop" : "add-drop", m->path, m->base ? "there" : "absent",
-                                    m->base ? "altered" : "added", "inside a dropped column"));
+        if (!m->ours || !lfs_schema_has(out, out->ids[i]) || m->ours->parent_id < 0 || lfs_schema_has(out, m->ours->parent_id))
+            continue;
+        struct lfs_conflict c = LFS_CONFLICT(m->base ? "alter-drop" : "add-drop", NULL, m->base ? "there" : "absent",
+                                 m->base ? "altered" : "added", "inside a dropped column");
+        enum lfs_strategy takes;
+        c.key = lfs_sprintf(s->plan->arena, "parent\t%s", m->path);
+        c.no_ours = "the column that it stands in is dropped there";
+        LFS_TRY(settle_column(s, c, m, LFS_STRATEGY_FAIL, &takes));
+        if (takes == LFS_STRATEGY_SOURCE)
+            remove_column(s, m->ours->id);
     }
     return 0;
 }
@@ -330,8 +377,12 @@ static errint_t check_names(struct schema *s) {
     for (size_t i = 0; out->changed && i < out->n_fields; i++) {
         const LanceField *f = out->fields[i];
         const LanceField *first = name_taken(out, f->name ? f->name : "", f->parent_id);
+        struct lfs_conflict c = LFS_CONFLICT("name", NULL, "absent", "one column of that name", "another one");
+        enum lfs_strategy takes;
+        c.no_ours = c.no_theirs = "two columns would have one name: rename one of them first";
+        c.unit = lfs_sprintf(s->plan->arena, "column %s", f->name ? f->name : "");
         if (first && first != f)
-            LFS_TRY(column_conflict(s, "name", f->name ? f->name : "", "absent", "one column of that name", "another one"));
+            LFS_TRY(lfs_settle(&s->in->policy, LFS_STRATEGY_FAIL, s->plan, &c, &takes, s->err));
     }
     return 0;
 }

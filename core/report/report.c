@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/report.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 #include "format/names.h"
@@ -9,6 +8,7 @@
 #include "table/location.h"
 #include "util/limits.h"
 #include "util/map.h"
+#include "verbs/verb.h"
 
 /* What a report is made of. */
 enum scope {
@@ -50,24 +50,6 @@ static const struct kind *kind_of(const char *what) {
 /* No ref holds a '%' of its own. */
 static char *decode_ref(struct lfs_arena *arena, const char *what) { return lfs_percent_decode(arena, diff_ref(what)); }
 
-/* Does some ref lie below that path? */
-static bool leads_on(const struct lfs_report_call *call, const char *ref, struct lfs_arena *arena) {
-    struct lfs_branch *branches;
-    size_t n, length = strlen(ref);
-    if (strcmp(ref, "tree") == 0 || strcmp(ref, "tags") == 0)
-        return true;
-    if (strncmp(ref, "tree/", 5) == 0) {
-        ref += 5;
-        length -= 5;
-    }
-    if (lfs_dataset_branches(call->dataset, arena, &branches, &n, NULL, NULL) < 0)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(branches[i].name, ref, length) == 0 && branches[i].name[length] == '/')
-            return true;
-    return false;
-}
-
 enum lfs_report_is lfs_report_is(const struct lfs_report_call *call) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     if (strcmp(call->what, LFS_REPORT_DIFF) == 0)
@@ -79,7 +61,7 @@ enum lfs_report_is lfs_report_is(const struct lfs_report_call *call) {
         return LFS_REPORT_NONE;
     if (lfs_report_diff_check(call->dataset, ref, NULL) == 0)
         return LFS_REPORT_FILE;
-    return leads_on(call, ref, arena) ? LFS_REPORT_DIRECTORY : LFS_REPORT_NONE;
+    return lfs_verb_leads_on(call->dataset, ref, arena) ? LFS_REPORT_DIRECTORY : LFS_REPORT_NONE;
 }
 
 /* --- what a text is made of --- */
@@ -88,64 +70,43 @@ static bool is_later(struct timespec a, struct timespec b) {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* A directory: what is in it changes its times. One that is not there counts as such. */
-static errint_t stamp_directory(struct lfs_dataset *ds, struct lfs_arena *arena, const char *dir, const char *name,
-                                struct lfs_report_stamp *out) {
-    struct stat st = {0};
-    char *path = lfs_join(arena, dir, name);
-    if (!path)
-        return -ENOMEM;
-    LFS_AUTO_FD fd = lfs_dataset_open_beneath(ds, path, O_PATH | O_DIRECTORY);
-    if (fd >= 0 && fstat(fd, &st) < 0)
-        return -errno;
-    uint64_t seen[] = {(uint64_t)st.st_dev,         st.st_ino,
-                       (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec,
-                       (uint64_t)st.st_ctim.tv_sec, (uint64_t)st.st_ctim.tv_nsec};
-    out->hash = lfs_hash(seen, sizeof seen, lfs_hash(path, strlen(path), out->hash));
-    if (is_later(st.st_mtim, out->newest))
-        out->newest = st.st_mtim;
-    if (is_later(st.st_ctim, out->newest))
-        out->newest = st.st_ctim;
-    return 0;
-}
-
-static errint_t stamp_branch(const struct lfs_report_call *call, struct lfs_arena *arena,
-                             const struct lfs_branch *branch, struct lfs_report_stamp *out, struct lfs_error *err) {
-    errint_t result = stamp_directory(call->dataset, arena, branch->dir, "_versions", out);
+static errint_t stamp_branch(const struct lfs_report_call *call, const struct lfs_branch *branch,
+                             struct lfs_stamp *out, struct lfs_error *err) {
+    errint_t result = lfs_stamp_directory(call->dataset, branch->dir, "_versions", out);
     return result < 0 ? lfs_fail_errno(err, -result, "cannot look at branch %s", branch->name) : 0;
 }
 
 /* The branch and those that it comes from, as long as they are there: not all branches, whose number is anybody's. */
 static errint_t stamp_line(const struct lfs_report_call *call, struct lfs_arena *arena, bool parents,
-                           struct lfs_report_stamp *out, struct lfs_error *err) {
+                           struct lfs_stamp *out, struct lfs_error *err) {
     struct lfs_branch branch;
     LFS_TRY(lfs_dataset_branch(call->dataset, arena, call->branch, &branch, err));
-    LFS_TRY(stamp_branch(call, arena, &branch, out, err));
+    LFS_TRY(stamp_branch(call, &branch, out, err));
     for (unsigned depth = 0; parents && branch.parent_name && depth < LFS_BRANCH_DEPTH_MAX; depth++) {
         if (lfs_dataset_branch(call->dataset, arena, branch.parent_name, &branch, NULL) < 0)
             break;
-        LFS_TRY(stamp_branch(call, arena, &branch, out, err));
+        LFS_TRY(stamp_branch(call, &branch, out, err));
     }
     return 0;
 }
 
-errint_t lfs_report_stamp(const struct lfs_report_call *call, struct lfs_report_stamp *out, struct lfs_error *err) {
+errint_t lfs_report_stamp(const struct lfs_report_call *call, struct lfs_stamp *out, struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     const struct kind *kind = kind_of(call->what);
     struct lfs_branch *branches;
     size_t n;
-    *out = (struct lfs_report_stamp){0};
+    *out = (struct lfs_stamp){0};
     if (!arena || !kind)
         return kind ? lfs_fail_nomem(err) : lfs_fail(err, LFS_E_NOT_FOUND, "%s is no report", call->what);
-    if (kind->scope != OF_TIP && stamp_directory(call->dataset, arena, "", "_refs/branches", out) < 0)
+    if (kind->scope != OF_TIP && lfs_stamp_directory(call->dataset, "", "_refs/branches", out) < 0)
         return lfs_fail(err, LFS_E_CORRUPT, "cannot look at the branches");
     if (kind->scope != OF_ALL)
         return stamp_line(call, arena, kind->scope == OF_LINE, out, err);
-    if (stamp_directory(call->dataset, arena, "", "_refs/tags", out) < 0)
+    if (lfs_stamp_directory(call->dataset, "", "_refs/tags", out) < 0)
         return lfs_fail(err, LFS_E_CORRUPT, "cannot look at the tags");
     LFS_TRY(lfs_dataset_branches(call->dataset, arena, &branches, &n, NULL, err));
     for (size_t i = 0; i < n; i++)
-        LFS_TRY(stamp_branch(call, arena, &branches[i], out, err));
+        LFS_TRY(stamp_branch(call, &branches[i], out, err));
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "table/dataset.h"
+#include "table/stamp.h"
 #include "util/buf.h"
 
 #define LFS_REPORT_DIFF ".diff" /* a directory: .diff/<ref> */
@@ -38,12 +39,7 @@ enum lfs_report_is lfs_report_is(const struct lfs_report_call *call);
 
 /* What a report is made of: the same stamp, the same text (what a clean-up takes from a line that was merged shows in
  * .log.graph at the next commit). */
-struct lfs_report_stamp {
-    uint64_t hash;
-    struct timespec newest; /* of the directories that were looked at: a text that was made within one tick of a file
-                             * system's clock after this may be missing what came in that tick */
-};
-errint_t lfs_report_stamp(const struct lfs_report_call *call, struct lfs_report_stamp *out, struct lfs_error *err);
+errint_t lfs_report_stamp(const struct lfs_report_call *call, struct lfs_stamp *out, struct lfs_error *err);
 
 /* Append the text. `time` is that of the newest commit in it. What cannot be told is a line in the text that begins with
  * '#': an error is only what leaves nothing to show (no such branch, no memory). */

@@ -215,3 +215,28 @@ errint_t lfs_views_find(struct lfs_views *views, const char *dir, enum lfs_file_
                                  lfs_kind_directory[kind], path)
                       : 0;
 }
+
+/* A file of the version's own that its directory lacks, where another may have it. */
+static errint_t in_other(struct search *s, const char *other) {
+    struct lfs_error why;
+    if (!other)
+        return -ENOENT;
+    s->dir = other;
+    return look_in_own(s, &why);
+}
+
+errint_t lfs_view_find(struct lfs_views *views, const struct lfs_view *view, const char *other, enum lfs_file_kind kind,
+                       const char *path, struct lfs_arena *arena, struct lfs_view_entry *out, struct lfs_error *err) {
+    struct search s = {views, view->version->dir, kind, path, arena, out};
+    struct lfs_error why;
+    const char *stored;
+    *out = (struct lfs_view_entry){.name = path, .cause = -EIO};
+    if (!lfs_view_path_ok(path) || !name_of(&s, view, &stored))
+        return lfs_fail(err, LFS_E_NOT_FOUND, "there is no %s/%s in it", lfs_kind_directory[kind], path);
+    errint_t known = by_name(&s, view);
+    if ((known == 0 && out->reached) || in_other(&s, other) == 0)
+        return 0;
+    if (known < 0 && kind == LFS_FILE_INDEX) /* stock may name a base that does not hold the index */
+        known = look_in_own(&s, &why) == 0 || in_tip_bases(&s, view) == 0 ? 0 : by_index_entry(&s, view);
+    return known < 0 ? lfs_fail(err, LFS_E_NOT_FOUND, "there is no %s/%s in it", lfs_kind_directory[kind], path) : 0;
+}

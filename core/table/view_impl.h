@@ -73,6 +73,15 @@ errint_t lfs_views_get(struct lfs_views *views, const char *dir, bool stale, str
                        struct lfs_error *err);
 void lfs_views_put(struct lfs_views *views, struct lfs_view *view);
 
+/* Find a name of that view and nothing else: what lies beside its files is not its. `other` is a directory where the
+ * version's own files are looked for after its own; NULL: there is none. As lfs_views_find. */
+errint_t lfs_view_find(struct lfs_views *views, const struct lfs_view *view, const char *other, enum lfs_file_kind kind,
+                       const char *path, struct lfs_arena *arena, struct lfs_view_entry *out, struct lfs_error *err);
+/* The names of that view, beside `more` that are not looked for. As lfs_views_list. */
+errint_t lfs_view_list(struct lfs_views *views, const struct lfs_view *view, const char *other, enum lfs_file_kind kind,
+                       const char *sub, const struct lfs_view_entry *more, size_t n_more, struct lfs_arena *arena,
+                       struct lfs_view_entry **out, size_t *n_out, struct lfs_error *err);
+
 /* The old bases of a branch: base paths of versions before `tip` that `tip` does not have. In `arena`. */
 errint_t lfs_views_old_bases(struct lfs_views *views, const char *dir, const struct lfs_view *tip,
                              struct lfs_arena *arena, struct lfs_old_base **out, size_t *n_out, struct lfs_error *err);

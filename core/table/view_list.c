@@ -16,6 +16,8 @@ struct listing {
     const char *sub;
     struct lfs_arena *arena;
     bool names_only;      /* of one version: what else lies in the branch's own directory is not its */
+    const struct lfs_view *only; /* an image's: what it does not name is not looked for; NULL: a branch's */
+    const char *other;           /* see lfs_view_find */
     struct lfs_map names; /* component -> struct lfs_view_entry */
     struct lfs_map dirs;  /* "+directory" inside, "-directory" outside -> struct open_dir */
 };
@@ -58,6 +60,11 @@ static errint_t add(struct listing *l, const struct lfs_view_entry *entry) {
         return 0;
     struct lfs_view_entry *copy = lfs_memdup(l->arena, entry, sizeof *entry);
     return copy && lfs_map_put(&l->names, copy->name, copy) ? 0 : -ENOMEM;
+}
+
+static errint_t find(struct listing *l, const char *path, struct lfs_view_entry *out) {
+    return l->only ? lfs_view_find(l->views, l->only, l->other, l->kind, path, l->arena, out, NULL)
+                   : lfs_views_find(l->views, l->dir, l->kind, path, l->arena, out, NULL);
 }
 
 /* --- names of the newest version --- */
@@ -105,7 +112,7 @@ static errint_t add_directory(struct listing *l, const char *component) {
     char *path = lfs_join(l->arena, l->sub, component);
     if (!path)
         return -ENOMEM;
-    if (lfs_views_find(l->views, l->dir, l->kind, path, l->arena, &entry, NULL) < 0)
+    if (find(l, path, &entry) < 0)
         return 0;
     entry.name = component;
     return add(l, &entry);
@@ -140,7 +147,7 @@ static errint_t add_side_directory(struct listing *l, const struct lfs_view *vie
     struct lfs_location location;
     const char *dot = strrchr(name->name, '.');
     size_t n = strlen(name->shown), suffix = strlen(".lance");
-    if (name->base_id < 0 || !dot || strcmp(dot, ".lance") || strchr(name->name, '/') ||
+    if ((name->base_id < 0 && !l->names_only) || !dot || strcmp(dot, ".lance") || strchr(name->name, '/') ||
         lfs_locate(view->version, l->kind, name->base_id, name->name, l->arena, &location, NULL) < 0)
         return 0; /* one of the branch's own is listed with its own directory */
     struct open_dir *d = dir_at(l, &location);
@@ -165,7 +172,11 @@ static errint_t add_shown(struct listing *l, const struct lfs_view *view, const 
         return component ? add_directory(l, component) : -ENOMEM;
     }
     struct lfs_view_entry entry = {.name = rest, .cause = -EIO};
+    if (lfs_map_get(&l->names, rest))
+        return 0; /* known already: of an image, in memory */
     fill_file(l, view, name, &entry);
+    if (!entry.reached && l->other)
+        LFS_TRY(find(l, name->shown, &entry));
     entry.name = lfs_strdup(l->arena, rest); /* the listing outlives the view */
     if (!entry.name)
         return -ENOMEM;
@@ -244,7 +255,7 @@ static errint_t list_top(struct listing *l, const struct lfs_view *view) {
 
 static errint_t list_below(struct listing *l, const struct lfs_view *view) {
     struct lfs_view_entry entry;
-    LFS_TRY(lfs_views_find(l->views, l->dir, l->kind, l->sub, l->arena, &entry, NULL));
+    LFS_TRY(find(l, l->sub, &entry));
     if (!entry.is_dir)
         return -ENOTDIR;
     if (entry.reached)
@@ -256,10 +267,13 @@ static errint_t list_below(struct listing *l, const struct lfs_view *view) {
     return add_names(l, view);
 }
 
-static errint_t list_view(struct listing *l, const struct lfs_view *view, struct lfs_view_entry **out, size_t *n_out,
-                          struct lfs_error *err) {
+static void start(struct listing *l) {
     lfs_map_init(&l->names, l->arena);
     lfs_map_init(&l->dirs, l->arena);
+}
+
+static errint_t list_view(struct listing *l, const struct lfs_view *view, struct lfs_view_entry **out, size_t *n_out,
+                          struct lfs_error *err) {
     errint_t result = *l->sub ? list_below(l, view) : list_top(l, view);
     close_dirs(l);
     if (result < 0)
@@ -280,6 +294,7 @@ errint_t lfs_views_list(struct lfs_views *views, const char *dir, enum lfs_file_
     struct lfs_view *view;
     if (lfs_views_get(views, dir, false, &view, NULL) < 0)
         view = NULL; /* the branch's own files are there all the same */
+    start(&l);
     errint_t result = list_view(&l, view, out, n_out, err);
     lfs_views_put(views, view);
     return result;
@@ -293,7 +308,20 @@ errint_t lfs_views_list_version(struct lfs_views *views, const char *dir, uint64
     struct lfs_view *view;
     LFS_TRY(lfs_dataset_version(views->ds, dir, version, &state, err));
     LFS_TRY(lfs_view_build(state, &view, err));
+    start(&l);
     errint_t result = list_view(&l, view, out, n_out, err);
     lfs_view_destroy(view);
     return result;
+}
+
+errint_t lfs_view_list(struct lfs_views *views, const struct lfs_view *view, const char *other, enum lfs_file_kind kind,
+                       const char *sub, const struct lfs_view_entry *more, size_t n_more, struct lfs_arena *arena,
+                       struct lfs_view_entry **out, size_t *n_out, struct lfs_error *err) {
+    struct listing l = {.views = views, .dir = view->version->dir, .kind = kind, .sub = sub, .arena = arena,
+                        .names_only = true, .only = view, .other = other};
+    start(&l);
+    for (size_t i = 0; i < n_more; i++)
+        if (add(&l, &more[i]) < 0)
+            return lfs_fail_nomem(err);
+    return list_view(&l, view, out, n_out, err);
 }

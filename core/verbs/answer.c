@@ -2,6 +2,7 @@
 #include "verbs/answer.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A plain YAML scalar on one line, and no number, null or boolean in disguise. */
@@ -52,12 +53,29 @@ void lfs_answer_list(struct lfs_buf *out, const char *key, const struct lfs_list
     }
 }
 
+/* A value may be long; .conflicts shows more of it. */
+static void put_cut(struct lfs_buf *out, const char *key, const char *text) {
+    char cut[201];
+    int n = snprintf(cut, sizeof cut, "%s", text);
+    if (n >= (int)sizeof cut) /* not within a character */
+        for (n = sizeof cut - 1; n > 0 && (text[n] & 0xc0) == 0x80; n--)
+            cut[n - 1] = 0;
+    lfs_answer_text(out, key, cut);
+}
+
 static void put_conflict(struct lfs_buf *out, const struct lfs_conflict *c) {
+    const char *why = c->stuck                              ? c->stuck
+                      : c->chosen == LFS_STRATEGY_SOURCE ? c->no_theirs
+                                                           : c->no_ours;
     lfs_answer_text(out, "  - kind", c->kind);
     lfs_answer_text(out, "    unit", c->unit);
-    lfs_answer_text(out, "    base", c->base);
-    lfs_answer_text(out, "    ours", c->ours);
-    lfs_answer_text(out, "    theirs", c->theirs);
+    put_cut(out, "    base", c->base);
+    put_cut(out, "    ours", c->ours);
+    put_cut(out, "    theirs", c->theirs);
+    if (c->chosen)
+        lfs_answer_text(out, "    choice", c->chosen == LFS_STRATEGY_SOURCE ? "theirs" : "ours");
+    if (c->chosen && why)
+        lfs_answer_text(out, "    reason", why);
 }
 
 void lfs_answer_plan(struct lfs_buf *out, const struct lfs_plan *plan) {

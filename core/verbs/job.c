@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "merge/choices.h"
 #include "merge/index_truth.h"
 #include "merge/match.h"
 #include "util/bitmap.h"
@@ -12,6 +13,7 @@
 #include "util/log.h"
 #include "verbs/answer.h"
 #include "verbs/gate.h"
+#include "verbs/found.h"
 
 void lfs_job_release(struct lfs_job *job) {
     lfs_plan_release(&job->plan);
@@ -152,27 +154,80 @@ bool lfs_job_comes_from(const struct lfs_branch *branch, const struct lfs_base *
     return strcmp(line, base->line) == 0;
 }
 
-/* A conflict of rows that the strategy decides against an update: the loser's side is taken without that update, as a
- * whole commit, since its replacement rows cannot be told one by one; then all is planned again. False in *again when
- * nothing more can be done that way. */
-static errint_t take_back(struct lfs_job *job, struct lfs_merge_input *input, bool *again, struct lfs_error *err) {
-    enum lfs_side loser = input->policy.rows == LFS_STRATEGY_SOURCE ? LFS_OURS : LFS_THEIRS;
+/* Why the choices of rows that `side` loses cannot be carried out: it stands with each of them in the answer. */
+static void tell_stuck(struct lfs_job *job, enum lfs_side side, const char *why) {
+    for (size_t i = 0; i < job->plan.conflicts.count; i++) {
+        struct lfs_conflict *c = job->plan.conflicts.items[i];
+        bool loses = side == LFS_OURS ? c->chosen == LFS_STRATEGY_SOURCE && c->our_update
+                                      : c->chosen == LFS_STRATEGY_DEST && c->their_update;
+        if (loses)
+            c->stuck = why;
+    }
+}
+
+/* One side without updates that lose. False in *again when that cannot be done. */
+static errint_t take_back_from(struct lfs_job *job, struct lfs_merge_input *input, enum lfs_side side, bool *again,
+                               struct lfs_error *err) {
+    struct lfs_list *list = &job->taken_back[side == LFS_THEIRS], *losers = &job->plan.losers[side == LFS_THEIRS];
     struct lfs_virtual *v = LFS_NEW(job->arena, struct lfs_virtual);
-    *again = false;
+    const char *why;
     if (!v || !lfs_list_add(&job->held_virtual, job->arena, v))
         return lfs_fail_nomem(err);
-    for (size_t i = 0; i < job->plan.losers.count; i++) /* all of them, those of earlier rounds too */
-        if (!lfs_list_add(&job->taken_back, job->arena, job->plan.losers.items[i]))
+    for (size_t i = 0; i < losers->count; i++) /* all of them, those of earlier rounds too */
+        if (!lfs_list_add(list, job->arena, losers->items[i]))
             return lfs_fail_nomem(err);
     struct lfs_merge_input real = *input;
     real.ours = job->target.version;
     real.theirs = job->source.version;
-    LFS_TRY(lfs_virtual_without(v, &real, loser, &job->taken_back, job->arena, again, err));
-    if (!*again)
+    LFS_TRY(lfs_choices_cover(&real, side, list, job->arena, &why, err));
+    if (!why) {
+        LFS_TRY(lfs_virtual_without(v, &real, side, list, job->arena, again, err));
+        why = "the update that loses cannot be taken back: a later commit changed its rows again, or a merge brought it";
+    } else {
+        *again = false;
+    }
+    if (!*again) {
+        tell_stuck(job, side, why);
         return 0;
-    *(loser == LFS_OURS ? &input->ours : &input->theirs) = &v->version;
+    }
+    *(side == LFS_OURS ? &input->ours : &input->theirs) = &v->version;
     input->ours_is_base = false;
     return lfs_job_add_virtual(job, v, err);
+}
+
+/* Conflicts of rows that a strategy or a choice decides against an update: the loser's side is taken without that update, as
+ * a whole commit, since its replacement rows cannot be told one by one; then all is planned again. False in *again when
+ * nothing more can be done that way. */
+static errint_t take_back(struct lfs_job *job, struct lfs_merge_input *input, bool *again, struct lfs_error *err) {
+    struct lfs_merge_input next = *input;
+    for (int side = LFS_OURS; side <= LFS_THEIRS && *again; side++)
+        if (job->plan.losers[side == LFS_THEIRS].count)
+            LFS_TRY(take_back_from(job, &next, (enum lfs_side)side, again, err));
+    if (*again)
+        *input = next;
+    for (size_t i = 0; i < job->plan.conflicts.count && *again; i++) { /* they will not be met again */
+        struct lfs_conflict *c = job->plan.conflicts.items[i];
+        if (c->chosen && !lfs_list_add(&job->settled, job->arena, c))
+            return lfs_fail_nomem(err);
+    }
+    return 0;
+}
+
+static bool has_losers(const struct lfs_plan *plan) { return plan->losers[0].count || plan->losers[1].count; }
+
+/* Of choices, too, those whose rows were taken back on the way. */
+static errint_t note_settled(struct lfs_job *job, struct lfs_error *err) {
+    size_t ours = 0;
+    struct lfs_plan *plan = &job->plan;
+    for (size_t i = 0; i < job->settled.count; i++)
+        if (!lfs_list_add(&plan->settled, job->arena, job->settled.items[i]))
+            return lfs_fail_nomem(err);
+    for (size_t i = 0; i < plan->settled.count; i++)
+        ours += ((const struct lfs_conflict *)plan->settled.items[i])->chosen == LFS_STRATEGY_DEST;
+    if (!plan->settled.count || plan->n_conflicts || plan->refusal)
+        return 0;
+    char *note = lfs_sprintf(job->arena, "conflicts were settled by choice: %zu ours, %zu theirs", ours, plan->settled.count - ours);
+    return lfs_list_add(&plan->notes, job->arena, note) ? 0 : lfs_fail_nomem(err);
 }
 
 /* Rows that an update had taken away live again in the fragment: no index need know them. */
@@ -207,11 +262,16 @@ static errint_t note_returned(struct lfs_job *job, const struct lfs_version *tip
 }
 
 static errint_t note_escalation(struct lfs_job *job, struct lfs_error *err) {
-    const struct lfs_policy *policy = &job->context->command->policy;
-    char *note = lfs_sprintf(job->arena, "escalated: %zu updates of %s were taken back as whole commits, where they clashed",
-                             job->taken_back.count,
-                             policy->rows == LFS_STRATEGY_SOURCE ? job->target.branch.name : job->source.branch.name);
-    return lfs_list_add(&job->plan.notes, job->arena, note) ? 0 : lfs_fail_nomem(err);
+    for (size_t i = 0; i < 2; i++) {
+        const char *name = i ? job->source.branch.name : job->target.branch.name;
+        bool chosen = job->input.policy.rows == LFS_STRATEGY_FAIL; /* and so all that goes with them */
+        char *note = lfs_sprintf(job->arena, chosen ? "%zu updates of %s were taken back: other rows were chosen"
+                                                    : "escalated: %zu updates of %s were taken back as whole commits, where they clashed",
+                                 job->taken_back[i].count, name);
+        if (job->taken_back[i].count && !lfs_list_add(&job->plan.notes, job->arena, note))
+            return lfs_fail_nomem(err);
+    }
+    return 0;
 }
 
 /* Do both hold more than the base does? (A pick or a revert compares with what it is told to.) */
@@ -252,18 +312,20 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
         .policy = job->context->command->policy,
     };
     LFS_TRY(is_older(job, &job->input.base_is_older, err));
+    LFS_TRY(lfs_found_choices(job, &job->input.policy.choices, err));
     LFS_TRY(lfs_job_pass_left_out(job, &job->input, err));
     if (job->plan.refusal)
         return 0;
     LFS_TRY(lfs_merge3(&job->input, job->arena, &job->plan, err));
-    for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && job->plan.losers.count;) {
+    for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && has_losers(&job->plan);) {
         LFS_TRY(take_back(job, &job->input, &again, err));
         if (!again)
             return 0;
         lfs_plan_release(&job->plan);
         LFS_TRY(lfs_merge3(&job->input, job->arena, &job->plan, err));
     }
-    if (!job->taken_back.count || job->plan.n_conflicts || job->plan.refusal)
+    LFS_TRY(note_settled(job, err));
+    if ((!job->taken_back[0].count && !job->taken_back[1].count) || job->plan.n_conflicts || job->plan.refusal)
         return 0;
     LFS_TRY(note_escalation(job, err));
     LFS_TRY(note_returned(job, job->target.version, err));
@@ -341,8 +403,9 @@ static errint_t properties(const struct lfs_job *job, const char *map, struct lf
                                       lfs_sprintf(job->arena, "%" PRIu64, job->source.version->number)};
     if (*map)
         list[n++] = (struct lfs_property){"lancefs.map.fragments", map};
-    if (policy_text(&c->policy))
-        list[n++] = (struct lfs_property){"lancefs.policy", policy_text(&c->policy)};
+    const char *policy = job->plan.settled.count ? "chosen" : policy_text(&c->policy);
+    if (policy)
+        list[n++] = (struct lfs_property){"lancefs.policy", policy};
     if (c->policy.only)
         list[n++] = (struct lfs_property){LFS_PROPERTY_ONLY, lfs_command_classes(c->policy.only, job->arena)};
     if (job->extra_property)
@@ -411,6 +474,12 @@ errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lf
     return lfs_commit_foresee(&request, job->arena, &out->version.manifest, err);
 }
 
+errint_t lfs_job_imagine(struct lfs_job *job, uint64_t seed, struct lfs_imagined *out, struct lfs_error *err) {
+    struct lfs_commit_request request;
+    LFS_TRY(make_request(job, &request, err));
+    return lfs_commit_imagine(&request, seed, job->arena, out, err);
+}
+
 /* A hook said no: what it said comes at the end of the answer. */
 static void say_denied(struct lfs_job *job, const struct lfs_error *why) {
     lfs_answer_text(job->context->answer, "result", "refused");
@@ -468,6 +537,8 @@ int lfs_job_plan(struct lfs_job *job, const char *target, struct lfs_error *err)
 
 int lfs_job_plan_and_say(struct lfs_job *job, const char *target, struct lfs_error *err) {
     int planned = lfs_job_plan(job, target, err);
+    if (planned >= 0 && job->context->found && !job->context->command->dry_run)
+        LFS_TRY(lfs_found_add(job->context->found, job, err));
     if (planned == LFS_CHANGES_NOTHING)
         lfs_job_say_unchanged(job, lfs_job_outcome(job));
     if (planned == LFS_PREPARED &&
@@ -484,6 +555,8 @@ static errint_t try_once(struct lfs_verb_context *context, const struct lfs_job_
     struct lfs_commit_result result = {0};
     if (!arena)
         return lfs_fail_nomem(err);
+    if (context->found)
+        lfs_found_clear(context->found);
     int planned = lfs_job_plan_and_say(&job, target, err);
     if (planned != LFS_PREPARED)
         return planned < 0 ? planned : 0;

@@ -6,6 +6,7 @@
 #ifndef LFS_VERBS_JOB_H
 #define LFS_VERBS_JOB_H
 
+#include "commit/imagine.h"
 #include "merge/merge3.h"
 #include "verbs/reader.h"
 #include "verbs/verb.h"
@@ -43,7 +44,8 @@ struct lfs_job {
     struct lfs_merge_input input; /* what the plan was made of in the end; it points into the job */
     struct lfs_plan plan;
     struct lfs_list held_versions, held_plans, held_virtual;
-    struct lfs_list taken_back; /* of char: transactions whose updates lost by the strategy */
+    struct lfs_list taken_back[2]; /* ours, theirs; of char: transactions whose updates lost by a strategy or a choice */
+    struct lfs_list settled;       /* of struct lfs_conflict: by choices, before something was taken back */
 };
 
 enum lfs_prepared {
@@ -70,6 +72,8 @@ struct lfs_merge_source {
     uint64_t version;
 };
 extern const struct lfs_job_spec lfs_merge_job;
+/* LFS_E_USAGE for options of a merge of `n_sources` that do not go together. */
+errint_t lfs_merge_check(const struct lfs_command *command, size_t n_sources, struct lfs_error *err);
 
 /* Run a job on the branch `target` (a name) and write the answer. */
 errint_t lfs_job_run(struct lfs_verb_context *context, const struct lfs_job_spec *spec, const char *target,
@@ -86,6 +90,8 @@ int lfs_job_plan_and_say(struct lfs_job *job, const char *target, struct lfs_err
 errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, struct lfs_error *err);
 /* What the commit would give, as a version that more can be planned on; it lives as long as the job. */
 errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lfs_error *err);
+/* The same as bytes that can be shown; likewise (commit/imagine.h). */
+errint_t lfs_job_imagine(struct lfs_job *job, uint64_t seed, struct lfs_imagined *out, struct lfs_error *err);
 void lfs_job_release(struct lfs_job *job); /* not its arena */
 
 /* "merged", "fast-forward", "conflict", ...; "feature@6"; "main@2". NULL where there is none, or memory is short. */

@@ -205,7 +205,7 @@ static errint_t run_series(struct lfs_verb_context *context, const char *target,
 
 /* --- the verb --- */
 
-static errint_t check_together(const struct lfs_command *c, size_t n_sources, struct lfs_error *err) {
+errint_t lfs_merge_check(const struct lfs_command *c, size_t n_sources, struct lfs_error *err) {
     if (c->policy.only && c->replay)
         return lfs_fail(err, LFS_E_USAGE, "replay brings whole commits: it does not go with only=");
     if (c->policy.only && n_sources > 1)
@@ -229,7 +229,7 @@ errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err)
         LFS_TRY(lfs_verb_branch(context, c->words[--n], &branch, err));
         target = branch.name;
     }
-    LFS_TRY(check_together(c, n, err));
+    LFS_TRY(lfs_merge_check(c, n, err));
     if (n > 1 || c->replay)
         return run_series(context, target, n, err);
     struct lfs_merge_source source = {.word = c->words[0]};

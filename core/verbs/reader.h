@@ -5,6 +5,7 @@
 
 #include "merge/merge3.h"
 #include "merge/virtual.h"
+#include "table/deletions.h"
 #include "verbs/verb.h"
 
 struct lfs_reader {
@@ -32,10 +33,5 @@ errint_t lfs_reader_init(struct lfs_reader *out, const struct lfs_lines *lines, 
 errint_t lfs_reader_on_their_line(struct lfs_reader *reader, uint64_t base, bool backward, const struct lfs_vector *to,
                                   struct lfs_error *err);
 void lfs_reader_release(struct lfs_reader *reader);
-
-/* The deletion vector of a fragment: from where its manifest says, else from its line's storage, where every merge keeps
- * those of its source. One that is gone is LFS_E_CORRUPT: rows are never taken for live because a file is missing. */
-errint_t lfs_read_deletions(const struct lfs_lines *lines, const struct lfs_version *version,
-                            const LanceFragment *fragment, roaring_bitmap_t **out, struct lfs_error *err);
 
 #endif

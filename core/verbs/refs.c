@@ -50,8 +50,37 @@ static errint_t find_tag(struct lfs_verb_context *context, const char *word, str
     return 0;
 }
 
-errint_t lfs_verb_ref(struct lfs_verb_context *context, const char *word, struct lfs_branch *branch, uint64_t *version,
-                      struct lfs_error *err) {
+static struct lfs_pin *find_pin(const struct lfs_verb_context *context, const char *word) {
+    for (size_t i = 0; context->pins && i < context->pins->count; i++)
+        if (strcmp(((struct lfs_pin *)context->pins->items[i])->word, word) == 0)
+            return context->pins->items[i];
+    return NULL;
+}
+
+/* As it was: the branch may have other versions now, or another name. */
+static errint_t use_pin(const struct lfs_verb_context *context, const struct lfs_pin *pin, struct lfs_branch *branch,
+                        uint64_t *version, struct lfs_error *err) {
+    const struct lfs_branch *found = lfs_lines_branch(&context->lines, pin->uuid);
+    if (!found)
+        return lfs_fail(err, LFS_E_NOT_FOUND, "the branch that %s named is gone", pin->word);
+    *branch = *found;
+    *version = pin->version;
+    return 0;
+}
+
+static errint_t note_pin(struct lfs_verb_context *context, const char *word, const struct lfs_branch *branch,
+                         uint64_t version, struct lfs_error *err) {
+    struct lfs_pin *pin = find_pin(context, word), *made = pin ? NULL : LFS_NEW(context->arena, struct lfs_pin);
+    if (!context->pins || !*branch->uuid)
+        return 0;
+    if (!pin && (!made || !lfs_list_add(context->pins, context->arena, made)))
+        return lfs_fail_nomem(err);
+    *(pin ? pin : made) = (struct lfs_pin){word, branch->uuid, version};
+    return 0;
+}
+
+static errint_t find_ref(struct lfs_verb_context *context, const char *word, struct lfs_branch *branch, uint64_t *version,
+                         struct lfs_error *err) {
     struct lfs_ref_words ref;
     enum lfs_naming naming;
     if (lfs_verb_is_tag(word))
@@ -60,6 +89,15 @@ errint_t lfs_verb_ref(struct lfs_verb_context *context, const char *word, struct
     LFS_TRY(find_branch(context, &ref, branch, err));
     *version = ref.version;
     return ref.version ? 0 : lfs_dataset_tip(context->call->dataset, branch->dir, version, &naming, err);
+}
+
+errint_t lfs_verb_ref(struct lfs_verb_context *context, const char *word, struct lfs_branch *branch, uint64_t *version,
+                      struct lfs_error *err) {
+    const struct lfs_pin *pin = context->pinned ? find_pin(context, word) : NULL;
+    if (pin)
+        return use_pin(context, pin, branch, version, err);
+    LFS_TRY(find_ref(context, word, branch, version, err));
+    return note_pin(context, word, branch, *version, err);
 }
 
 errint_t lfs_verb_branch(struct lfs_verb_context *context, const char *word, struct lfs_branch *out,
@@ -87,4 +125,21 @@ errint_t lfs_verb_state(struct lfs_verb_context *context, const char *word, stru
     uint64_t version;
     LFS_TRY(lfs_verb_ref(context, word, &out->branch, &version, err));
     return lfs_dataset_version(context->call->dataset, out->branch.dir, version, &out->version, err);
+}
+
+bool lfs_verb_leads_on(struct lfs_dataset *ds, const char *ref, struct lfs_arena *arena) {
+    struct lfs_branch *branches;
+    size_t n, length = strlen(ref);
+    if (strcmp(ref, "tree") == 0 || strcmp(ref, "tags") == 0)
+        return true;
+    if (strncmp(ref, "tree/", 5) == 0) {
+        ref += 5;
+        length -= 5;
+    }
+    if (lfs_dataset_branches(ds, arena, &branches, &n, NULL, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(branches[i].name, ref, length) == 0 && branches[i].name[length] == '/')
+            return true;
+    return false;
 }

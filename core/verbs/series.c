@@ -8,6 +8,7 @@
 #include "util/limits.h"
 #include "verbs/answer.h"
 #include "verbs/gate.h"
+#include "verbs/found.h"
 
 enum { PASSES_LOST_MAX = 3 }; /* planning all of it takes long: before a writer that never rests, it would never end */
 
@@ -114,6 +115,8 @@ static errint_t foresee(struct series *s, size_t i, struct lfs_error *err) {
 /* Plans the steps that are left, each on what the one before will give. On failure *at is the one that does not go. */
 static errint_t plan_rest(struct series *s, size_t *at, struct lfs_error *err) {
     forget_plans(s);
+    if (s->context->found)
+        lfs_found_clear(s->context->found);
     for (size_t i = s->done; i < s->spec->n_steps; i++) {
         struct state *x = &s->states[i];
         *at = i;
@@ -262,6 +265,8 @@ static errint_t commit_step(struct series *s, size_t i, bool *skipped, struct lf
     struct state *x = &s->states[i];
     forget_plan(x);
     LFS_TRY(new_job(s, i, err));
+    if (s->context->found)
+        lfs_found_clear(s->context->found);
     int planned = lfs_job_plan_and_say(x->job, s->spec->target, err);
     if (x->job->tip && x->job->tip != s->tip && !s->patient)
         return -EEXIST;

@@ -8,6 +8,14 @@
 #include "verbs/verbs.h"
 
 struct lfs_gate; /* gate.h */
+struct lfs_found;
+struct lfs_chosen_list;
+
+/* What a ref of a command meant when it ran first. */
+struct lfs_pin {
+    const char *word, *uuid; /* of the line */
+    uint64_t version;
+};
 
 struct lfs_verb_context {
     const struct lfs_verb_call *call;
@@ -18,6 +26,10 @@ struct lfs_verb_context {
     struct lfs_buf *answer;
     size_t answer_start; /* where this command's begins */
     struct lfs_gate *gate;
+    struct lfs_list *pins; /* of struct lfs_pin: what refs mean, noted when they are looked up; may be NULL */
+    bool pinned;           /* they mean that still: a command that is continued */
+    const struct lfs_chosen_list *chosen; /* choices for single conflicts (found.h); NULL: none */
+    struct lfs_found *found;              /* what the plans have in conflict; NULL: nobody asks */
 };
 
 errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err);
@@ -41,11 +53,15 @@ errint_t lfs_verb_ref(struct lfs_verb_context *context, const char *word, struct
                       struct lfs_error *err);
 bool lfs_verb_is_tag(const char *word);
 /* The same, read. */
-errint_t lfs_verb_state(struct lfs_verb_context *context, const char *word, struct lfs_state *out, struct lfs_error *err);
+errint_t lfs_verb_state(struct lfs_verb_context *context, const char *word, struct lfs_state *out,
+                        struct lfs_error *err);
 /* The tip of a branch by its own name, which is not read as a ref: a branch may be called tree/x. */
 errint_t lfs_verb_tip(struct lfs_verb_context *context, const char *name, struct lfs_state *out, struct lfs_error *err);
 /* The branch that a word names, which must not carry a version. */
 errint_t lfs_verb_branch(struct lfs_verb_context *context, const char *word, struct lfs_branch *out,
                          struct lfs_error *err);
+
+/* Does some ref lie below that path? "exp" leads to the branch exp/sub, "tags" to all of them. */
+bool lfs_verb_leads_on(struct lfs_dataset *ds, const char *ref, struct lfs_arena *arena);
 
 #endif

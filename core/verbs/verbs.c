@@ -7,6 +7,7 @@
 #include "util/limits.h"
 #include "verbs/answer.h"
 #include "verbs/gate.h"
+#include "verbs/settle.h"
 #include "verbs/verb.h"
 
 struct verb {
@@ -28,22 +29,30 @@ static const struct verb verbs[] = {
      "#   echo 'feature replay' > .merge           a version for each commit of feature that this branch lacks\n"
      "#   echo a b c > .merge                      several branches one after the other, a version for each\n"
      "#\n"
-     "# Several versions are all planned before the first is written, so that a conflict in any changes nothing. After\n"
-     "# the first is there, the command goes on to its end. Each is a merge of its own: .undo steps=N counts versions.\n"
+     "# Several versions are all planned before the first is written, so that a conflict in any changes nothing. "
+     "After\n"
+     "# the first is there, the command goes on to its end. Each is a merge of its own: .undo steps=N counts "
+     "versions.\n"
      "#\n"
-     "# Options: mode=graft|link|copy  ff=auto|only|never  expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"
+     "# Options: mode=graft|link|copy  ff=auto|only|never  expect=VERSION  message=\"...\"  property.KEY=VALUE  "
+     "dry-run\n"
      "#   strategy=fail|source-wins|dest-wins for what both sides changed, and the same for one class of it alone:\n"
      "#   rows= columns= schema= config= indexes=\n"
      "#   only=rows,columns,schema,config,indexes takes over these classes alone; a later merge brings the rest\n"
      "#   base=REF the version to compare with, instead of the one that is found; both sides must hold it\n"
      "#   fieldids=renumber|strict   new columns of both sides under one field id: a new id for theirs, or a conflict\n"
+     "# After a conflict:\n"
+     "#   echo theirs > .conflicts/0/choice        or ours, for each conflict; beside it stands what it is about\n"
+     "#   echo continue > .merge                   what was stopped is done, as was chosen; or: echo abort > .merge\n"
+     "# The same for .cherry-pick and .revert. A branch that is called continue is written tree/continue.\n"
      "# The write fails with an error number when the merge does; the answer can be read here.\n"},
     {".cherry-pick", LFS_VERB_PICK, lfs_verb_cherry_pick,
      "# .cherry-pick: REF[..REF] [options]\n"
      "# write a commit here to apply just what it changed to this branch\n"
      "#\n"
      "#   echo feature@5 > .cherry-pick            the fifth version of feature, against the fourth\n"
-     "#   echo feature@3..5 > .cherry-pick         a range, both ends included, one by one; all planned before the first\n"
+     "#   echo feature@3..5 > .cherry-pick         a range, both ends included, one by one; all planned before the "
+     "first\n"
      "#   echo 'feature@3..5 squash' > .cherry-pick    the range as one version\n"
      "#   echo tags/v1 > .cherry-pick              the commit that a tag names\n"
      "#\n"
@@ -56,10 +65,12 @@ static const struct verb verbs[] = {
      "#   echo 7 > .revert\n"
      "#\n"
      "# Options: expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"
-     "#   strategy= rows= columns= schema= config= indexes= only=    as in .merge; the source is the state before VERSION\n"},
+     "#   strategy= rows= columns= schema= config= indexes= only=    as in .merge; the source is the state before "
+     "VERSION\n"},
     {".undo", LFS_VERB_UNDO, lfs_verb_undo,
      "# .undo: [steps=N] [options]\n"
-     "# takes back this branch's last merge (or its last N), so that it can be made again. Of a merge that made several\n"
+     "# takes back this branch's last merge (or its last N), so that it can be made again. Of a merge that made "
+     "several\n"
      "# versions (replay, several sources) each version is one step.\n"
      "#\n"
      "#   echo steps=1 > .undo\n"
@@ -91,14 +102,16 @@ static const struct verb verbs[] = {
      "# MNT/tags/NAME leads to the tagged version; rm deletes the tag.\n"},
     {".gc", LFS_VERB_GC, lfs_verb_gc,
      "# .gc: [older-than=7d] [dry-run]\n"
-     "# removes files that no branch, tag or version that is still there needs: data, deletion, index and transaction files,\n"
+     "# removes files that no branch, tag or version that is still there needs: data, deletion, index and transaction "
+     "files,\n"
      "# half-made files, and what _lancefs/lines keeps for nobody any more. Versions themselves are not removed.\n"
      "#\n"
      "#   echo dry-run > .gc                       what would go; nothing is removed\n"
      "#   echo older-than=7d > .gc                 what has been there for a week, at least (the default)\n"
      "#   echo older-than=0s > .gc                 all of it: only when no other program writes to the data set\n"
      "#\n"
-     "# Other data sets that reach into this one (shallow clones) are not looked at. Reading this file meanwhile shows\n"
+     "# Other data sets that reach into this one (shallow clones) are not looked at. Reading this file meanwhile "
+     "shows\n"
      "# how far it is.\n"},
 };
 
@@ -118,6 +131,10 @@ const char *lfs_verb_usage(const char *file) {
     return verb ? verb->usage : NULL;
 }
 
+static errint_t run_file(const char *file, struct lfs_verb_context *context, struct lfs_error *err) {
+    return find(file)->run(context, err);
+}
+
 static errint_t run(const struct verb *verb, struct lfs_verb_context *context, struct lfs_error *err) {
     const struct lfs_verb_call *call = context->call;
     struct lfs_command command;
@@ -129,7 +146,13 @@ static errint_t run(const struct verb *verb, struct lfs_verb_context *context, s
     LFS_TRY(lfs_command_check(&command, verb->kind, verb->file, err));
     LFS_TRY(lfs_lines_read(call->dataset, context->arena, &context->lines, err));
     context->command = &command;
-    return verb->run(context, err);
+    bool settles = verb->kind & LFS_VERBS_SETTLING;
+    if (settles && lfs_is_settling(context))
+        return lfs_settle_run(context, run_file, err);
+    errint_t result = verb->run(context, err);
+    if (settles)
+        LFS_TRY(lfs_settle_note(context, verb->file, result, err));
+    return result;
 }
 
 errint_t lfs_verb_run(const char *file, const struct lfs_verb_call *call, struct lfs_buf *answer) {
@@ -138,8 +161,16 @@ errint_t lfs_verb_run(const char *file, const struct lfs_verb_call *call, struct
     const struct verb *verb = find(file);
     size_t start = answer->length;
     LFS_CLEANUP(lfs_gate_release) struct lfs_gate gate = {0};
-    struct lfs_verb_context context = {
-        .call = call, .verb = file + (*file == '.'), .arena = arena, .answer = answer, .answer_start = start, .gate = &gate};
+    struct lfs_found found = {.arena = arena};
+    struct lfs_list pins = {0};
+    struct lfs_verb_context context = {.call = call,
+                                       .verb = file + (*file == '.'),
+                                       .arena = arena,
+                                       .answer = answer,
+                                       .answer_start = start,
+                                       .gate = &gate,
+                                       .pins = &pins,
+                                       .found = &found};
     errint_t result = !arena  ? lfs_fail_nomem(&error)
                       : !verb ? lfs_fail(&error, LFS_E_USAGE, "%s is no control file", file)
                               : run(verb, &context, &error);

@@ -14,6 +14,8 @@
 #include "util/buf.h"
 #include "util/progress.h"
 
+struct lfs_conflicts;
+
 /* What a caller sets once for all commands. */
 struct lfs_verb_settings {
     enum lfs_placing mode; /* where a command does not say mode= */
@@ -46,6 +48,7 @@ struct lfs_verb_call {
     const atomic_bool *cancel;   /* may be NULL; once true the command stops with EINTR unless it has committed */
     struct lfs_progress *progress; /* may be NULL; told how far the command is */
     const struct lfs_verb_hooks *hooks; /* may be NULL */
+    struct lfs_conflicts *conflicts; /* where commands that stop on conflicts wait (conflicts.h); NULL: they do not */
 };
 
 /* Names of the verbs that have a control file in a branch directory and at the root: NULL-terminated, e.g. ".merge". */

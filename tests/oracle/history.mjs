@@ -6,6 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { ctl } from "../harness/control.mjs";
 import { mount } from "../harness/mount.mjs";
+import { previewError, previewOf } from "../harness/previews.mjs";
 import { run } from "../harness/proc.mjs";
 import { expectRows } from "../harness/rows.mjs";
 import { difference, ENGINES, place, snapshot } from "../harness/workspace.mjs";
@@ -130,6 +131,7 @@ class History {
     if (!said) return;
     const { file, words, p } = said,
       files = snapshot(this.ds);
+    const looked = await this.look(step, words, files);
     const control = step.root ? path.join(this.m.mnt, file) : this.m.tree(target, file);
     const r = await ctl(control, [words, ...(step.root ? [target] : []), ...step.options].filter(Boolean).join(" "));
     p.stable = this.traits.stable;
@@ -137,13 +139,29 @@ class History {
     const { outcome, wrote } = judge(r, p, { verb: step.kind, ours, options: step.options, addresses: this.traits.stable ? undefined : this.addresses });
     this.count(`${step.kind}: ${outcome}`);
     step.outcome = outcome;
-    if (wrote) return this.written(step, ours, p, r);
+    if (looked && r.code !== 0) assert.equal(looked.errno, r.errno, `the preview of a merge that failed (${outcome})`);
+    if (wrote) return this.written(step, ours, p, r, looked);
+    if (looked?.seen && r.answer.result === "up-to-date") expectRows(looked.seen, shown(ours.rows, ours.columns), looked.where);
     const changed = difference(files, snapshot(this.ds));
     assert.deepEqual(changed, [], `a command that wrote no version (${outcome}) changed files`);
   }
 
+  // Every other merge is seen first: what its preview holds, or why there is none. Nothing is written.
+  async look(step, words, files) {
+    if (step.kind !== "merge" || (this.seed + this.done.length) % 2) return undefined;
+    const line = [words, ...step.options.filter((o) => o !== "dry-run")].join(" "),
+      dir = previewOf(this, step.target, line),
+      errno = await previewError(this, step.target, line),
+      reader = this.engines[ENGINES[this.reads++ % ENGINES.length]],
+      where = `${path.relative(this.m.mnt, dir)}, read by ${reader.engine}`;
+    const seen = errno ? undefined : await told(where, reader.read({ dir }));
+    assert.deepEqual(difference(files, snapshot(this.ds)), [], "a preview changed files");
+    this.count(`(a preview: ${errno ?? "read"})`);
+    return { errno, seen, where };
+  }
+
   // A version was written: these rows, and what it holds of other lines.
-  async written(step, ours, p, r) {
+  async written(step, ours, p, r, looked) {
     const { target } = step;
     assert.equal(newest(this.storage(target)), ours.number + 1, "the version that was written");
     assert.equal(Number(r.answer.version), ours.number + 1, "the version that was told");
@@ -163,6 +181,7 @@ class History {
       if (!there.has(tok)) rows.delete(tok);
     }
     expectRows(seen, shown(rows, p.columns), where);
+    if (looked) expectRows(looked.seen ?? assert.fail(`${looked.where}: ${looked.errno}`), shown(rows, p.columns), looked.where);
     expectMaps(this.storage(target), p.maps, `maps of ${where}`);
     const index = ours.index ?? (p.theirsState.index && p.oursIsBase ? "own" : undefined);
     const state = this.model.written(target, step.kind, p, rows, ours.number + 1, { index });

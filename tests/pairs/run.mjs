@@ -8,6 +8,7 @@ import path from "node:path";
 import { load } from "../interop/manifest.mjs";
 import { ctl } from "../harness/control.mjs";
 import { mount } from "../harness/mount.mjs";
+import { expectRemembered, previewError, previewOf, rememberPreview } from "../harness/previews.mjs";
 import { expectRows } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkCommitted, control } from "../harness/tip.mjs";
@@ -18,7 +19,7 @@ import { BASE, LATER, together } from "./operations.mjs";
 
 // --- the table as a list of runs, grouped by the source's operation ---
 
-function* directions() {
+export function* directions() {
   let n = 0;
   for (const [a, b, cases] of CELLS)
     for (const [when, opA, opB, expected = {}] of cases) {
@@ -50,7 +51,7 @@ export function runTable(engine) {
 
 // --- states ---
 
-async function ground(w, engine) {
+export async function ground(w, engine) {
   const root = path.join(w.dir, "data"),
     ds = path.join(root, "t.lance");
   fs.mkdirSync(root);
@@ -103,7 +104,7 @@ async function onOwnGround(g, c) {
   return { source, target, base: { ...UNINDEXED, rows: [...BASE.rows, ...LATER] } };
 }
 
-async function statesOf(g, c) {
+export async function statesOf(g, c) {
   if (c.source.onGround || c.target.onGround) return onOwnGround(g, c);
   const from = c.expected.keyed ? await keyedGround(g) : "main",
     version = from === "main" ? (breaksIndexes(c) ? PLAIN : INDEXED) : undefined,
@@ -130,10 +131,12 @@ async function onePair(g, c) {
     before = load(g.storage(target)).version,
     files = snapshot(g.root);
   const dry = await ctl(control(g, target), `${source} dry-run`);
-  assert.deepEqual(difference(files, snapshot(g.root)), [], "a dry run writes nothing");
+  const preview = await lookBefore(g, c, source, target, base);
+  assert.deepEqual(difference(files, snapshot(g.root)), [], "a dry run and a preview write nothing");
   const real = await ctl(control(g, target), source);
   assert.deepEqual(lasting(dry.answer.text), lasting(real.answer.text), "the dry run says what the merge then says");
   assert.equal(dry.errno, real.errno, "the dry run fails as the merge does");
+  assert.equal(preview.errno, real.errno, "the preview fails as the merge does");
   if (c.expected.stops || (c.expected.mayStop && real.code)) {
     assert.deepEqual(difference(files, snapshot(g.root)), [], "a merge that stopped changed the storage");
     return checkStopped(c.expected, real);
@@ -141,9 +144,21 @@ async function onePair(g, c) {
   assert.equal(real.code, 0, said(real));
   assert.equal(dry.answer.result === "dry-run" ? dry.answer["would-be"] : dry.answer.result, real.answer.result);
   checkCommitted(g, target, before, real);
+  expectRemembered(g, target, preview.manifest);
   await checkResult(g, c, target, together(base, c.source, c.target), real.answer);
   const again = await ctl(control(g, target), source);
   assert.equal(again.answer.result, "up-to-date", `once more: ${said(again)}`);
+}
+
+// The preview before the merge: the rows and indexes that the merge must give, or the reason why there is none.
+async function lookBefore(g, c, source, target, base) {
+  const errno = await previewError(g, target, source);
+  if (errno) return { errno };
+  if (c.expected.stops) assert.fail(`a preview of a merge that must stop: ${previewOf(g, target, source)}`);
+  const one = ENGINES[g.names % 2],
+    at = previewOf(g, target, source);
+  await checkRead(await stock[one].read(at), resultOf(c, target, together(base, c.source, c.target)), `${at}, read by ${one}`);
+  return { manifest: rememberPreview(g, target, source) };
 }
 
 function checkStopped(expected, r) {
@@ -169,13 +184,16 @@ async function checkResult(g, c, target, wanted, answer) {
   assert.deepEqual(metadata, wanted.metadata, "table metadata");
   for (const [column, n] of wanted.notes)
     assert.ok(answer.notes.some((x) => x.includes(`column ${column} is null in ${n} rows`)), `a note on ${column}: ${answer.text}`);
-  const indexes = new Set([...(c.expected.indexes ?? wanted.indexes)].filter((x) => !c.expected.maybe?.includes(x)));
-  const result = { target, rows: wanted.rows, indexes, maybe: new Set(c.expected.maybe) };
+  const result = resultOf(c, target, wanted);
   const [one, other] = g.names % 2 ? ENGINES : ENGINES.toReversed();
   await checkRead(await stock[one].read(g.m.tree(target)), result, `tree/${target}, read by ${one}`);
   await checkRead(await stock[other].read(g.m.table(target)), result, `tables/${target}, read by ${other}`);
   for (const e of ENGINES) await checkRead(await stock[e].read(g.ds, target), result, `${target} in the storage, read by ${e}`);
   g.results.push(result);
+}
+function resultOf(c, target, wanted) {
+  const indexes = new Set([...(c.expected.indexes ?? wanted.indexes)].filter((x) => !c.expected.maybe?.includes(x)));
+  return { target, rows: wanted.rows, indexes, maybe: new Set(c.expected.maybe) };
 }
 function checkRead(answer, { rows, indexes, maybe }, where) {
   expectRows(answer, rows, where);
