@@ -324,8 +324,10 @@ static errint_t names_column(const struct lfs_columns *c, const struct lfs_step 
         return 0;
     const char *base = lfs_field_path(c->plan->arena, c->input->base->manifest.message, m->base);
     const Lance__Table__Update *u = t->update;
+    if (!u->n_updated_fragments && !u->n_removed_fragment_ids)
+        return 0; /* a merge_insert that only inserted */
     if (!u->n_fields_modified && !u->n_fields_for_preserving_frag_bitmap && !step->is_merge)
-        *out = u->n_updated_fragments + u->n_removed_fragment_ids > 0; /* it says nothing: it may have set any */
+        *out = true; /* it says nothing: it may have set any */
     for (size_t i = 0; i < u->n_fields_modified + u->n_fields_for_preserving_frag_bitmap; i++) {
         uint32_t id = i < u->n_fields_modified ? u->fields_modified[i]
                                                : u->fields_for_preserving_frag_bitmap[i - u->n_fields_modified];

@@ -283,6 +283,7 @@ static bool sides_agree(const struct merge *m) {
 static errint_t take_whole(struct merge *m, enum lfs_side winner) {
     m->whole = *m->in;
     m->whole.base = winner == LFS_OURS ? m->in->theirs : m->in->ours;
+    m->whole.base_side = winner == LFS_OURS ? LFS_THEIRS : LFS_OURS;
     m->whole.base_is_ours = winner == LFS_THEIRS;
     m->whole.base_is_theirs = winner == LFS_OURS;
     m->whole.ours_is_base = false;

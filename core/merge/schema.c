@@ -71,15 +71,9 @@ static void keep(struct schema *s, size_t i, LanceField *field) {
     s->out->fields[s->out->n_fields++] = field;
 }
 
-static struct lfs_new_field new_field(struct schema *s, const struct lfs_field_match *m, const LanceField *f,
-                                      enum lfs_side side) {
-    struct lfs_new_field added = {f, m->path, false};
-    for (size_t i = 0; i < s->out->n_matches; i++) {
-        const struct lfs_field_match *other = &s->out->matches[i];
-        if (other->base && !(side == LFS_OURS ? other->ours : other->theirs))
-            added.replaces |= strcmp(lfs_field_path(s->plan->arena, s->base, other->base), m->path) == 0;
-    }
-    return added;
+/* Is it one of the base's with another type, which that side has no more? */
+static struct lfs_new_field new_field(const struct lfs_field_match *m, const LanceField *f) {
+    return (struct lfs_new_field){f, m->path, m->replaces != NULL, m->replaces};
 }
 
 /* A retyped column is a new one in the place of the base's. Did the other side drop that one, and put none there? */
@@ -89,8 +83,7 @@ static bool dropped_there(struct schema *s, const struct lfs_new_field *added, e
         const struct lfs_field_match *m = &s->out->matches[i];
         if (!m->base && (there == LFS_OURS ? m->ours : m->theirs) && strcmp(m->path, added->path) == 0)
             return false;
-        if (m->base && !m->ours && !m->theirs)
-            dropped |= strcmp(lfs_field_path(s->plan->arena, s->base, m->base), added->path) == 0;
+        dropped |= m->base && m->base == added->old && !m->ours && !m->theirs;
     }
     return dropped;
 }
@@ -122,7 +115,7 @@ static errint_t merge_ours(struct schema *s, size_t i) {
     if (was_moved(s, m, LFS_OURS) || was_moved(s, m, LFS_THEIRS))
         return lfs_report_refusal(s->plan, s->err, "column %s was moved into another one: not merged", m->path);
     if (!m->base) {
-        struct lfs_new_field added = new_field(s, m, m->ours, LFS_OURS);
+        struct lfs_new_field added = new_field(m, m->ours);
         bool dropped = !m->theirs && dropped_there(s, &added, LFS_THEIRS);
         if (dropped && s->in->policy.schema == LFS_STRATEGY_SOURCE) {
             s->out->changed = true;
@@ -286,7 +279,7 @@ static errint_t add_theirs(struct schema *s, size_t i) {
         return ours_added(s, taken)
                    ? column_conflict(s, "add-add", m->path, "absent", "added", "added otherwise")
                    : column_conflict(s, "name", m->path, "absent", "the name of another column", "added");
-    struct lfs_new_field added = new_field(s, m, f, LFS_THEIRS);
+    struct lfs_new_field added = new_field(m, f);
     if (s->in->policy.schema != LFS_STRATEGY_SOURCE && dropped_there(s, &added, LFS_OURS))
         return s->in->policy.schema == LFS_STRATEGY_DEST
                    ? 0

@@ -132,7 +132,10 @@ function mergeRows(model, out) {
       t = theirs.rows.get(tok);
     if (base.unknown?.has(tok) && !o !== !t) out.sure.push(tok);
     else if (b && !o && !t) {
-      const verdict = pair(out.ours.removed.get(tok), out.theirs.removed.get(tok), hidden);
+      const [mine, others] = [out.ours.removed.get(tok), out.theirs.removed.get(tok)];
+      // The row that one side put in its place stands on both sides: an update taken back that the other one never had.
+      const agreed = [mine.into, others.into].some((x) => ours.rows.has(x) && theirs.rows.has(x));
+      const verdict = agreed ? "either" : pair(mine, others, hidden);
       if (verdict === "conflict") out.sure.push(tok);
       if (verdict === "either") out.maybe.push(tok);
     } else if (b && !o !== !t) {
