@@ -84,11 +84,11 @@ function sideBack(model, to, base) {
 }
 
 // What the log of operations may say of a row that went away. A merge's own commit says one thing of all its rows; after
-// a compaction or a clean-up the safe reading is "updated"; a row whose replacement is gone too can look deleted.
+// a compaction or a clean-up the safe reading is "updated"; a row whose replacement is gone too is deleted in the end.
 function seenAs({ how, direct }, { cleaned, compacted, vanished }) {
   if (how === "replace") return new Set(["update", "delete"]);
   if (how === "delete") return new Set(direct && !cleaned && !compacted ? ["delete"] : ["delete", "update"]);
-  return new Set(vanished && (!direct || cleaned) ? ["delete", "update"] : ["update"]);
+  return new Set(vanished ? ["delete", "update"] : ["update"]);
 }
 // Both sides lack a row of the base. One update that both hold (a pick brought it) is one change.
 function pair(a, b, hidden) {
