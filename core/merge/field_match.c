@@ -264,18 +264,63 @@ static LanceField *paired_with(const struct pairing *p, const LanceField *base) 
     return NULL;
 }
 
-/* New on both sides: one column when it is the same in all but ids and reads the same data (both took it from one
- * place). */
-static LanceField *twin_of(const struct pairing *ours, const struct pairing *theirs, const LanceField *f,
-                           const char *path) {
+/* --- new on both sides --- */
+
+/* Do both read the two fields from different places in a fragment that both have? */
+static bool twins_apart(const struct pairing *ours, const LanceField *f, const LanceField *other) {
+    for (size_t i = 0; i < ours->n_fragments; i++) {
+        const LanceFragment *a = ours->fragments[i].ours, *b = ours->fragments[i].theirs;
+        if (!a || !b)
+            continue;
+        struct lfs_field_place x = lfs_field_place(a, f->id), y = lfs_field_place(b, other->id);
+        if (x.file && y.file &&
+            (x.column != y.column || strcmp(x.file->path ? x.file->path : "", y.file->path ? y.file->path : "")))
+            return true;
+    }
+    return false;
+}
+
+/* A new column of theirs that is the same in all but ids. */
+static LanceField *lookalike(const struct pairing *ours, const struct pairing *theirs, const LanceField *f) {
+    const char *path = lfs_field_path(ours->arena, ours->side, f);
     for (size_t i = 0; i < theirs->side->n_fields; i++) {
         LanceField *other = theirs->side->fields[i];
         if (!theirs->pair[i] && lfs_field_same_but_id(f, other) &&
-            strcmp(lfs_field_path(ours->arena, theirs->side, other), path) == 0 &&
-            lfs_field_same_data(ours->side, f->id, theirs->side, other->id))
+            strcmp(lfs_field_path(ours->arena, theirs->side, other), path) == 0)
             return other;
     }
     return NULL;
+}
+
+/* Both took it from one place: that is told by the data, or by the history where they have none in common. */
+static errint_t find_twins(const struct pairing *ours, const struct pairing *theirs, LanceField **twins, struct lfs_error *err) {
+    const struct lfs_merge_reader *reader = ours->input->reader;
+    size_t most = ours->side->n_fields, n = 0;
+    struct lfs_column_trace *list = LFS_NEW_ARRAY(ours->arena, struct lfs_column_trace, 2 * most + 1);
+    size_t *at = LFS_NEW_ARRAY(ours->arena, size_t, most + 1);
+    if (!list || !at)
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < most; i++) {
+        const LanceField *f = ours->side->fields[i];
+        LanceField *other = ours->pair[i] ? NULL : lookalike(ours, theirs, f);
+        if (!other)
+            continue;
+        if (lfs_field_same_data(ours->side, f->id, theirs->side, other->id))
+            twins[i] = other;
+        else if (reader && reader->trace && !twins_apart(ours, f, other))
+            at[n++] = i;
+    }
+    for (size_t k = 0; k < n; k++) {
+        const LanceField *f = ours->side->fields[at[k]];
+        list[k] = (struct lfs_column_trace){.side = LFS_OURS, .id = f->id, .same_as = k};
+        list[n + k] = (struct lfs_column_trace){.side = LFS_THEIRS, .id = lookalike(ours, theirs, f)->id, .same_as = n + k};
+    }
+    if (n)
+        LFS_TRY(reader->trace(reader->context, list, n, 2 * n, err));
+    for (size_t k = 0; k < n; k++)
+        if (list[n + k].same_as == k && !list[n + k].retyped)
+            twins[at[k]] = lookalike(ours, theirs, ours->side->fields[at[k]]);
+    return 0;
 }
 
 /* Did the side that kept the column give it new data, in place? */
@@ -311,13 +356,15 @@ errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_
     struct lfs_field_match *list =
         LFS_NEW_ARRAY(arena, struct lfs_field_match, base->n_fields + o.side->n_fields + t.side->n_fields + 1);
     bool *seen = LFS_NEW_ARRAY(arena, bool, t.side->n_fields + 1);
+    LanceField **twins = LFS_NEW_ARRAY(arena, LanceField *, o.side->n_fields + 1);
     size_t n = 0;
-    if (!list || !seen)
+    if (!list || !seen || !twins)
         return lfs_fail_nomem(err);
+    LFS_TRY(find_twins(&o, &t, twins, err));
     for (size_t i = 0; i < o.side->n_fields; i++) {
         LanceField *f = o.side->fields[i];
         const char *path = lfs_field_path(arena, o.side, f);
-        LanceField *theirs = o.pair[i] ? paired_with(&t, o.pair[i]) : twin_of(&o, &t, f, path);
+        LanceField *theirs = o.pair[i] ? paired_with(&t, o.pair[i]) : twins[i];
         if (theirs)
             seen[index_of(t.side, theirs)] = true;
         list[n++] = (struct lfs_field_match){.base = o.pair[i], .ours = f, .theirs = theirs, .path = path,
