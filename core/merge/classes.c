@@ -193,6 +193,10 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
     AUTO_BITMAP *rest = roaring_bitmap_andnot(q->rows, seen);
     if (!rest)
         return lfs_fail_nomem(err);
+    if (input->given_up_told && q->absent && never_held(history, tip, q->path)) {
+        roaring_bitmap_or_inplace(out->deleted, rest);
+        return 0;
+    }
     if (never_held(history, tip, q->path)) {
         LFS_TRY(input->reader->history(input->reader->context, LFS_BASE, &history, err));
         return classify_unmade(history, q->path, rest, out, err);

@@ -68,6 +68,9 @@ struct lfs_merge_input {
     /* Both sides hold more in common than the base does: what is not in the base may have come to both since, and have gone
      * from one of them again. */
     bool base_is_older;
+    /* A fragment of the base that a side never had was given up in a merge, where a strategy took an update back: it has been
+     * made sure that no compaction made it, whose rows would be there in another fragment. */
+    bool given_up_told;
     const char *ours_name, *theirs_name; /* for sentences */
     const struct lfs_merge_reader *reader;
     struct lfs_policy policy;

@@ -267,6 +267,8 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     LFS_TRY(lfs_job_pass_left_out(job, &job->input, err));
     if (job->plan.refusal)
         return 0;
+    job->input.given_up_told = job->spec->is_merge && !job->base_is_virtual && !job->input.base_is_older &&
+                               !lfs_version_has_picks(job->input.ours) && !lfs_version_has_picks(job->input.theirs);
     LFS_TRY(lfs_merge3(&job->input, job->arena, &job->plan, err));
     for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && job->plan.losers.count;) {
         LFS_TRY(take_back(job, &job->input, &again, err));

@@ -212,6 +212,24 @@ for (const [what, [branch, after]] of Object.entries({
     await checkThenUnmount(g, { x: gone, z: [...gone, ...changed(rows(8, 2), [8, 9], { v: "f" })] });
   });
 
+onEach("an update that a strategy took back is given up for good: what its branch does to its rows since changes nothing", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "update", { where: "id IN (8, 9)", values: { v: "f" } });
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  await g.op("main", "delete", { where: "id IN (8, 9)" });
+  assert.ok((await merge(g, "main", "f rows=dest-wins")).notes.some((n) => n.includes("escalated")));
+  const all = [...without(TWENTY, 8, 9), ...rows(100, 2, "f")];
+  await checkTip(g, "main", all);
+  await g.op("f", "delete", { where: "id = 9" });
+  await g.op("f", "delete", { where: "id = 1" });
+  await merge(g, "main", "f");
+  await checkTip(g, "main", without(all, 1));
+  await g.op("f", "update", { where: "id = 8", values: { v: "again" } });
+  await mergeFails(g, "main", "f", "ECANCELED", "conflict"); // deleted here, updated there
+  await checkThenUnmount(g, { main: without(all, 1) });
+});
+
 onEach("a strategy leaves units alone that are in no conflict", async (t, engine) => {
   const g = withOps(await mounted(t, "delete_vs_update", engine));
   const both = changed(MAIN, 70, { v: "branch" });
