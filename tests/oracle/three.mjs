@@ -36,6 +36,9 @@ export function side(model, tip, base) {
     const never = !held.has(tok) && !within(base.vector, tip.vector); // the base of a pick is a state of another branch
     const how = out.removed.get(tok) ?? { how: never ? "delete" : "replace", direct: never, never };
     how.into ??= childIn(model, tok, tip);
+    // Of several bases one may hold the row that another line of this side had updated already: that commit tells.
+    const maker = !out.removed.has(tok) && !never && base.count > 1 ? makerOf(model, tok, how.into) : undefined;
+    if (maker) Object.assign(how, { how: "update", cause: maker });
     if (how.cause?.cleaned) out.cleaned = true;
     how.seen = seenAs(how, {
       cleaned: out.cleaned,
@@ -50,6 +53,13 @@ export function side(model, tip, base) {
 // The copy that took the row's place, if one that descends from it lives there: a merge may have brought both.
 function childIn(model, tok, state) {
   for (let t of state.rows.keys()) for (; t; t = model.origin.get(t)) if (model.origin.get(t) === tok) return t;
+  return undefined;
+}
+
+// The commit that put this copy in that row's place.
+function makerOf(model, tok, into) {
+  for (const line of model.lines.values())
+    for (const s of line.states.values()) if (into && s.removed.get(tok)?.direct && s.removed.get(tok).into === into) return s;
   return undefined;
 }
 
@@ -84,11 +94,11 @@ function sideBack(model, to, base) {
 }
 
 // What the log of operations may say of a row that went away. A merge's own commit says one thing of all its rows; after
-// a compaction or a clean-up the safe reading is "updated"; a row whose replacement is gone too is deleted in the end.
+// a compaction or a clean-up the safe reading is "updated"; a row whose replacement is gone too can look deleted.
 function seenAs({ how, direct }, { cleaned, compacted, vanished }) {
   if (how === "replace") return new Set(["update", "delete"]);
   if (how === "delete") return new Set(direct && !cleaned && !compacted ? ["delete"] : ["delete", "update"]);
-  return new Set(vanished ? ["delete", "update"] : ["update"]);
+  return new Set(vanished && (!direct || cleaned) ? ["delete", "update"] : ["update"]);
 }
 // Both sides lack a row of the base. One update that both hold (a pick brought it) is one change.
 function pair(a, b, hidden) {
