@@ -66,7 +66,8 @@ static errint_t add_update(struct lfs_row_classes *out, const LanceTransaction *
 }
 
 /* An update that a merge brought took nothing from rows that were gone here already, as when a strategy or an undo let it
- * not stand. How they went can no longer be told: not as a plain delete, and not by that update. */
+ * not stand. How they went can no longer be told: not as a plain delete, and not by that update. A delete that a merge brought
+ * changes nothing at all in how they went: one that was updated here has its new copy still. */
 static errint_t leave_earlier(roaring_bitmap_t *gone, const roaring_bitmap_t *seen, struct lfs_row_classes *out,
                               struct lfs_error *err) {
     AUTO_BITMAP *again = roaring_bitmap_and(gone, seen);
@@ -91,6 +92,8 @@ static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_
         roaring_bitmap_andnot_inplace(gone, seen);
     if (gone && step->brought && kind == KIND_UPDATE)
         LFS_TRY(leave_earlier(gone, seen, out, err));
+    if (gone && step->brought && kind == KIND_DELETE)
+        roaring_bitmap_andnot_inplace(gone, seen);
     if (!gone || roaring_bitmap_is_empty(gone))
         return 0;
     roaring_bitmap_or_inplace(seen, gone);
@@ -190,6 +193,10 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
     AUTO_BITMAP *rest = roaring_bitmap_andnot(q->rows, seen);
     if (!rest)
         return lfs_fail_nomem(err);
+    if (input->given_up_told && q->absent && never_held(history, tip, q->path)) {
+        roaring_bitmap_or_inplace(out->deleted, rest);
+        return 0;
+    }
     if (never_held(history, tip, q->path)) {
         LFS_TRY(input->reader->history(input->reader->context, LFS_BASE, &history, err));
         return classify_unmade(history, q->path, rest, out, err);

@@ -8,6 +8,7 @@
 struct lfs_row_question {
     const char *path;             /* of a data file of the fragment */
     const roaring_bitmap_t *rows; /* offsets in it, all gone on that side since the base */
+    bool absent; /* the side's tip has no fragment at all that is this one */
     bool moved; /* a compaction rewrote the fragment, and `rows` counts what is gone from where it moved them too */
 };
 

@@ -97,11 +97,35 @@ static errint_t wanted(struct list *l, const struct lfs_match *x, const LanceDat
     return 0;
 }
 
-static bool ours_has_file(const LanceFragment *ours, const LanceDataFile *file) {
-    for (size_t i = 0; i < ours->n_files; i++)
-        if (strcmp(ours->files[i]->path ? ours->files[i]->path : "", file->path ? file->path : "") == 0)
-            return true;
-    return false;
+/* Ours' entry for the same file, or NULL. */
+static struct lfs_plan_file *our_file(struct list *l, const LanceDataFile *file) {
+    for (size_t i = 0; i < l->n; i++)
+        if (!l->files[i].is_theirs &&
+            strcmp(l->files[i].record->path ? l->files[i].record->path : "", file->path ? file->path : "") == 0)
+            return &l->files[i];
+    return NULL;
+}
+
+/* Ours dropped columns of a file of which it reads others: their values still lie there, and are read again. */
+static errint_t read_again(struct list *l, struct lfs_plan_file *ours, const LanceDataFile *wanted) {
+    LanceDataFile *copy = editable(l, ours->record);
+    if (!copy)
+        return lfs_fail_nomem(l->err);
+    for (size_t k = 0; k < wanted->n_fields; k++) {
+        size_t at = 0;
+        if (wanted->fields[k] < 0)
+            continue;
+        while (at < copy->n_fields && at < copy->n_column_indices && k < wanted->n_column_indices &&
+               copy->column_indices[at] != wanted->column_indices[k])
+            at++;
+        if (at >= copy->n_fields || at >= copy->n_column_indices || k >= wanted->n_column_indices ||
+            wanted->column_indices[k] < 0 || lfs_schema_has(l->c->schema, copy->fields[at]))
+            return lfs_report_refusal(l->c->plan, l->err, "%s and %s read different columns from one data file: not merged",
+                                      l->c->input->ours_name, l->c->input->theirs_name);
+        copy->fields[at] = wanted->fields[k];
+    }
+    ours->record = copy;
+    return 0;
 }
 
 /* A file of theirs, for those of its fields that the result reads from it. */
@@ -114,9 +138,9 @@ static errint_t add_theirs(struct list *l, const struct lfs_match *x, const Lanc
         LFS_TRY(wanted(l, x, file, k, &copy->fields[k]));
         any |= copy->fields[k] >= 0;
     }
-    if (any && ours_has_file(x->ours, file))
-        return lfs_report_refusal(l->c->plan, l->err, "%s and %s read different columns from one data file: not merged",
-                                  l->c->input->ours_name, l->c->input->theirs_name);
+    struct lfs_plan_file *ours = any ? our_file(l, file) : NULL;
+    if (ours)
+        return read_again(l, ours, copy);
     if (any)
         l->files[l->n++] = (struct lfs_plan_file){copy, true};
     return 0;
@@ -339,8 +363,10 @@ static errint_t names_column(const struct lfs_columns *c, const struct lfs_step 
         return 0;
     const char *base = lfs_field_path(c->plan->arena, c->input->base->manifest.message, m->base);
     const Lance__Table__Update *u = t->update;
+    if (!u->n_updated_fragments && !u->n_removed_fragment_ids)
+        return 0; /* a merge_insert that only inserted */
     if (!u->n_fields_modified && !u->n_fields_for_preserving_frag_bitmap && !step->is_merge)
-        *out = u->n_updated_fragments + u->n_removed_fragment_ids > 0; /* it says nothing: it may have set any */
+        *out = true; /* it says nothing: it may have set any */
     for (size_t i = 0; i < u->n_fields_modified + u->n_fields_for_preserving_frag_bitmap; i++) {
         uint32_t id = i < u->n_fields_modified ? u->fields_modified[i]
                                                : u->fields_for_preserving_frag_bitmap[i - u->n_fields_modified];

@@ -14,6 +14,7 @@ struct lfs_field_match {
     LanceField *base, *ours, *theirs;
     bool our_index, their_index; /* likewise, and the other one indexed it since the base (merge/indexes.h) */
     bool our_data, their_data; /* only one side dropped it, and the other one gave it new data in a fragment of the base */
+    const LanceField *replaces; /* without a base: a change of type put it in the place of this one of the base, or the base's there */
     const char *path; /* "a.b.c", by the names of the newest that has it: ours, else theirs, else base */
 };
 

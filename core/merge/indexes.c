@@ -285,6 +285,36 @@ static errint_t take_replaced(const struct lfs_indexes *x, struct lfs_index_unit
                                    x->taken == LFS_OURS ? x->input->ours_name : x->input->theirs_name);
 }
 
+/* --- an index that a merge left out --- */
+
+static bool lists(const struct lfs_version *version, const char *name) {
+    const LanceIndexSection *list = version ? version->manifest.indices : NULL;
+    for (size_t i = 0; list && i < list->n_indices; i++)
+        if (strcmp(name_of(list->indices[i]), name) == 0)
+            return true;
+    return false;
+}
+
+/* A merge that took everything over has the steps of what it brought before it: those say who dropped what. */
+static bool drops(const struct lfs_step *step, const char *name) {
+    bool whole = step->is_merge && !lfs_transaction_property(step->after->manifest.transaction, LFS_PROPERTY_ONLY);
+    return lists(step->before, name) && !lists(step->after, name) && !whole;
+}
+
+/* Since the base the side lost the index without having dropped it, or never got it: it could not be carried over. That says
+ * nothing about the other side's. */
+static errint_t forget_left_out(const struct lfs_indexes *x, struct lfs_index_unit *u, enum lfs_side side) {
+    const struct lfs_history *history;
+    if (!u->base.count || entries_of(u, side)->count || x->input->without_history)
+        return 0;
+    LFS_TRY(x->input->reader->history(x->input->reader->context, side, &history, x->err));
+    bool dropped = !history->complete || history->backward || history->count == 0;
+    for (size_t i = 0; i < history->count && !dropped; i++)
+        dropped = drops(&history->steps[i], u->name);
+    u->base.count = dropped ? u->base.count : 0;
+    return 0;
+}
+
 static errint_t decide(const struct lfs_indexes *x, struct lfs_index_unit *u) {
     u->taking = TAKE_OURS;
     if (is_system(u->name))
@@ -296,6 +326,8 @@ static errint_t decide(const struct lfs_indexes *x, struct lfs_index_unit *u) {
         return take_replaced(x, u);
     LFS_TRY(drop_with_column(x, u, LFS_OURS));
     LFS_TRY(drop_with_column(x, u, LFS_THEIRS));
+    if (!same_segments(&u->base, &u->theirs))
+        LFS_TRY(forget_left_out(x, u, u->theirs.count ? LFS_OURS : LFS_THEIRS));
     if (same_segments(&u->base, &u->theirs) || same_segments(&u->ours, &u->theirs))
         return 0;
     if (same_segments(&u->base, &u->ours)) {

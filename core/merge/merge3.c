@@ -203,7 +203,7 @@ static errint_t merge_fragments(struct merge *m) {
     plan->fragments = LFS_NEW_ARRAY(plan->arena, struct lfs_plan_fragment, m->n_matches + 1);
     if (!plan->fragments)
         return lfs_fail_nomem(m->err);
-    LFS_TRY(lfs_rows_init(&m->rows, m->in, plan, m->matches, m->n_matches, m->err));
+    LFS_TRY(lfs_rows_init(&m->rows, m->in, plan, &m->schema, m->matches, m->n_matches, m->err));
     m->alignment = (struct lfs_alignment){m->in, plan, m->matches, m->fields, m->n_fields, &m->rows, &m->schema, m->err};
     for (size_t i = 0; m->agree && i < m->n_matches; i++) {
         struct lfs_plan_fragment *f;
@@ -283,6 +283,7 @@ static bool sides_agree(const struct merge *m) {
 static errint_t take_whole(struct merge *m, enum lfs_side winner) {
     m->whole = *m->in;
     m->whole.base = winner == LFS_OURS ? m->in->theirs : m->in->ours;
+    m->whole.base_side = winner == LFS_OURS ? LFS_THEIRS : LFS_OURS;
     m->whole.base_is_ours = winner == LFS_THEIRS;
     m->whole.base_is_theirs = winner == LFS_OURS;
     m->whole.ours_is_base = false;

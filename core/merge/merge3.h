@@ -34,6 +34,16 @@ struct lfs_policy {
 
 enum lfs_side { LFS_BASE, LFS_OURS, LFS_THEIRS };
 
+/* A field of one of the three states, and what the history tells of it. */
+struct lfs_column_trace {
+    enum lfs_side side;
+    int32_t id;
+    size_t same_as; /* out: the index of a column of the first kind that is the same; its own where none is known to be */
+    bool retyped;   /* out: same_as it once was; a commit that changes a type puts a new column in the old one's place */
+    bool unknown;   /* out: versions that would tell are gone */
+    bool assumed;   /* out: under one id and name, and of one type, before and after versions that are gone */
+};
+
 struct lfs_merge_reader {
     void *context;
     /* The deletion vector of a fragment of `version`, checked against its physical_rows; an empty one when it has no
@@ -43,6 +53,8 @@ struct lfs_merge_reader {
     /* The commits of a side (LFS_OURS, LFS_THEIRS) since the base; for LFS_BASE those that led to it on theirs' line from
      * what ours holds (a pick stands on such). Owned by the reader. */
     errint_t (*history)(void *context, enum lfs_side side, const struct lfs_history **out, struct lfs_error *err);
+    /* Which of the first `n_first` columns and of the others are one, by how they came to be; asked where no data tells. */
+    errint_t (*trace)(void *context, struct lfs_column_trace *list, size_t n_first, size_t n, struct lfs_error *err);
 };
 
 struct lfs_merge_input {
@@ -52,9 +64,13 @@ struct lfs_merge_input {
     /* The base lies on that side's own line, or on one that it comes from: ids of fields and rows mean the same in both. */
     bool base_is_ours, base_is_theirs;
     bool without_history; /* the base is one of the sides: there is nothing that a commit could explain */
+    enum lfs_side base_side; /* and this one; LFS_BASE where it is none */
     /* Both sides hold more in common than the base does: what is not in the base may have come to both since, and have gone
      * from one of them again. */
     bool base_is_older;
+    /* A fragment of the base that a side never had was given up in a merge, where a strategy took an update back: it has been
+     * made sure that no compaction made it, whose rows would be there in another fragment. */
+    bool given_up_told;
     const char *ours_name, *theirs_name; /* for sentences */
     const struct lfs_merge_reader *reader;
     struct lfs_policy policy;

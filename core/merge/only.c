@@ -49,6 +49,12 @@ static errint_t history(void *context, enum lfs_side side, const struct lfs_hist
     return o->real->reader->history(o->real->reader->context, side, out, err);
 }
 
+static errint_t trace(void *context, struct lfs_column_trace *list, size_t n_first, size_t n, struct lfs_error *err) {
+    const struct lfs_only *o = context;
+    const struct lfs_merge_reader *inner = o->real->reader;
+    return inner->trace(inner->context, list, n_first, n, err);
+}
+
 static LanceFragment *put(struct mask *m, const LanceFragment *record, const struct lfs_version *version,
                           const LanceFragment *vector_of) {
     LanceFragment *f = lfs_memdup(m->plan->arena, record, sizeof *f);
@@ -104,14 +110,21 @@ static errint_t mask_fragment(struct mask *m, const struct lfs_match *x) {
     return f ? 0 : lfs_fail_nomem(m->err);
 }
 
-static bool have_same_ids(const struct lfs_merge_input *in, struct lfs_arena *arena) {
-    const LanceManifest *base = in->base->manifest.message, *theirs = in->theirs->manifest.message;
-    bool same = true;
-    for (size_t i = 0; i < base->n_fields && !in->base_is_theirs; i++) {
-        const LanceField *f = lfs_field_by_id(theirs, base->fields[i]->id);
-        same &= !f || strcmp(lfs_field_path(arena, theirs, f), lfs_field_path(arena, base, base->fields[i])) == 0;
+/* What ids mean in theirs, told by the columns themselves. */
+static errint_t compare_ids(struct mask *m, const struct lfs_match *matches, size_t n_matches) {
+    const LanceManifest *base = m->real->base->manifest.message;
+    struct lfs_field_match *fields;
+    size_t n;
+    LFS_TRY(lfs_match_fields(m->real, matches, n_matches, m->plan->arena, &fields, &n, m->err));
+    m->same_ids = true;
+    for (size_t i = 0; i < n; i++) {
+        const struct lfs_field_match *f = &fields[i];
+        if (!f->theirs)
+            continue;
+        m->same_ids &= f->base ? f->base->id == f->theirs->id : !lfs_field_by_id(base, f->theirs->id);
+        m->adds_columns |= !f->base && takes(&m->real->policy, LFS_CLASS_SCHEMA);
     }
-    return same;
+    return 0;
 }
 
 errint_t lfs_only_mask(struct lfs_only *out, const struct lfs_merge_input *real, const struct lfs_match *matches,
@@ -129,9 +142,7 @@ errint_t lfs_only_mask(struct lfs_only *out, const struct lfs_merge_input *real,
     m.theirs->n_fragments = 0;
     m.rows = takes(&real->policy, LFS_CLASS_ROWS);
     m.columns = takes(&real->policy, LFS_CLASS_COLUMNS);
-    m.same_ids = have_same_ids(real, plan->arena);
-    for (size_t i = 0; i < theirs->n_fields && takes(&real->policy, LFS_CLASS_SCHEMA); i++)
-        m.adds_columns |= !lfs_field_by_id(real->base->manifest.message, theirs->fields[i]->id);
+    LFS_TRY(compare_ids(&m, matches, n_matches));
     for (size_t i = 0; i < n_matches; i++) {
         const struct lfs_match *x = &matches[i];
         if (x->base)
@@ -140,7 +151,7 @@ errint_t lfs_only_mask(struct lfs_only *out, const struct lfs_merge_input *real,
             m.theirs->fragments[m.theirs->n_fragments++] = (LanceFragment *)x->theirs;
     }
     out->theirs.manifest.message = m.theirs;
-    out->reader = (struct lfs_merge_reader){out, deletions, history};
+    out->reader = (struct lfs_merge_reader){out, deletions, history, real->reader->trace ? trace : NULL};
     out->input.theirs = &out->theirs;
     out->input.reader = &out->reader;
     out->input.ours_is_base = false;
@@ -174,7 +185,7 @@ static errint_t need(struct columns *c, const struct lfs_field_match *m, const c
 
 static bool retyped(const struct columns *c, const struct lfs_field_match *m) {
     for (size_t i = 0; i < c->n; i++)
-        if (!c->fields[i].base && c->fields[i].theirs && !c->fields[i].ours && strcmp(c->fields[i].path, m->path) == 0)
+        if (!c->fields[i].base && c->fields[i].theirs && !c->fields[i].ours && c->fields[i].replaces == m->base)
             return true;
     return false;
 }
@@ -232,7 +243,7 @@ static errint_t check_new_columns(struct columns *c) {
         if (m->base || m->ours)
             continue;
         for (size_t k = 0; k < c->n; k++)
-            if (c->fields[k].base && !c->fields[k].theirs && strcmp(c->fields[k].path, m->path) == 0)
+            if (c->fields[k].base && !c->fields[k].theirs && c->fields[k].base == m->replaces)
                 return need(c, m, "has the data of the retyped");
         if (!m->theirs->nullable)
             return need(c, m, "has the data of the required");

@@ -158,8 +158,9 @@ static errint_t refuse_rewrites(struct decision *d, const roaring_bitmap_t *both
 static errint_t settle_overlap(struct decision *d, const roaring_bitmap_t *both) {
     const struct lfs_merge_input *in = d->rows->input;
     struct lfs_row_classes ours = {0}, theirs = {0};
-    struct lfs_row_question question = {d->state->path, both, d->state->ours.moved};
+    struct lfs_row_question question = {d->state->path, both, !d->state->ours.fragment, d->state->ours.moved};
     errint_t result = lfs_classify_rows(in, LFS_OURS, &question, &ours, d->err);
+    question.absent = !d->state->theirs.fragment;
     question.moved = d->state->theirs.moved;
     if (result == 0)
         result = lfs_classify_rows(in, LFS_THEIRS, &question, &theirs, d->err);
@@ -390,7 +391,7 @@ static errint_t find_gone(struct lfs_rows *rows, size_t i, enum lfs_side side, s
     LFS_TRY(loaded);
     out->followed = true;
     out->rows = roaring_bitmap_andnot(mine->deleted, s->base);
-    struct lfs_row_question question = {s->path, out->rows, mine->moved};
+    struct lfs_row_question question = {s->path, out->rows, !mine->fragment, mine->moved};
     return out->rows ? lfs_classify_rows(rows->input, side, &question, &out->classes, err) : lfs_fail_nomem(err);
 }
 

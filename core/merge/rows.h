@@ -5,6 +5,7 @@
 
 #include "merge/match.h"
 #include "merge/moves.h"
+#include "merge/schema.h"
 
 /* What a side did to a fragment since the base. */
 enum lfs_change {
@@ -16,7 +17,7 @@ enum lfs_change {
 struct lfs_fragment_side {
     const LanceFragment *fragment; /* NULL when gone */
     enum lfs_change change;
-    bool other_files;          /* its data files are not those of the base */
+    bool other_files;          /* its data files are not those of the base, or hold columns that are no more in the base */
     bool moved;                /* gone because a compaction rewrote it, which can be followed */
     roaring_bitmap_t *deleted; /* read when needed: all rows when gone, but of a moved one what it would have */
 };
@@ -59,7 +60,8 @@ struct lfs_fragment_verdict {
 /* Compares all fragments. Deletion vectors that changed on either side are read, so a damaged one is an error here. To
  * be freed by lfs_rows_free in every case. */
 errint_t lfs_rows_init(struct lfs_rows *rows, const struct lfs_merge_input *input, struct lfs_plan *plan,
-                       const struct lfs_match *matches, size_t n_matches, struct lfs_error *err);
+                       const struct lfs_schema_merge *schema, const struct lfs_match *matches, size_t n_matches,
+                       struct lfs_error *err);
 void lfs_rows_free(struct lfs_rows *rows);
 
 /* Decide the i-th fragment, which the base holds, or both sides. Conflicts and refusals are reported in the plan; the

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "merge/field.h"
 #include "merge/report.h"
 #include "util/cleanup.h"
 
@@ -57,6 +58,17 @@ static errint_t compare(struct lfs_rows *rows, struct lfs_fragment_state *s, enu
     LFS_TRY(lfs_rows_load(rows, s, which, err));
     side->change = roaring_bitmap_equals(s->base, side->deleted) ? LFS_UNCHANGED : LFS_ROWS;
     return 0;
+}
+
+/* A column that the base dropped and the side has again lies in a file that the base still has. */
+static void note_new_columns(struct lfs_rows *rows, const struct lfs_schema_merge *schema, enum lfs_side which) {
+    const struct lfs_new_field *added = which == LFS_OURS ? schema->ours : schema->theirs;
+    for (size_t i = 0; i < (which == LFS_OURS ? schema->n_ours : schema->n_theirs); i++)
+        for (size_t k = 0; k < rows->n_states; k++) {
+            struct lfs_fragment_side *side = lfs_rows_side(&rows->states[k], which);
+            side->other_files |= rows->states[k].match->base && side->fragment &&
+                                 lfs_field_place(side->fragment, added[i].field->id).file;
+        }
 }
 
 /* Files of one fragment can differ between the states, rows cannot. */
@@ -122,7 +134,8 @@ static void leave_out(struct lfs_rows *rows) {
 }
 
 errint_t lfs_rows_init(struct lfs_rows *rows, const struct lfs_merge_input *input, struct lfs_plan *plan,
-                       const struct lfs_match *matches, size_t n_matches, struct lfs_error *err) {
+                       const struct lfs_schema_merge *schema, const struct lfs_match *matches, size_t n_matches,
+                       struct lfs_error *err) {
     *rows = (struct lfs_rows){.input = input, .plan = plan};
     lfs_map_init(&rows->extra[0], plan->arena);
     lfs_map_init(&rows->extra[1], plan->arena);
@@ -142,6 +155,8 @@ errint_t lfs_rows_init(struct lfs_rows *rows, const struct lfs_merge_input *inpu
         };
     }
     LFS_TRY(compare_all(rows, err));
+    note_new_columns(rows, schema, LFS_OURS);
+    note_new_columns(rows, schema, LFS_THEIRS);
     LFS_TRY(find_moves(rows, LFS_OURS, err));
     LFS_TRY(find_moves(rows, LFS_THEIRS, err));
     leave_out(rows);

@@ -90,15 +90,9 @@ static void keep(struct schema *s, size_t i, LanceField *field) {
     s->out->fields[s->out->n_fields++] = field;
 }
 
-static struct lfs_new_field new_field(struct schema *s, const struct lfs_field_match *m, const LanceField *f,
-                                      enum lfs_side side) {
-    struct lfs_new_field added = {f, m->path, false};
-    for (size_t i = 0; i < s->out->n_matches; i++) {
-        const struct lfs_field_match *other = &s->out->matches[i];
-        if (other->base && !(side == LFS_OURS ? other->ours : other->theirs))
-            added.replaces |= strcmp(lfs_field_path(s->plan->arena, s->base, other->base), m->path) == 0;
-    }
-    return added;
+/* Is it one of the base's with another type, which that side has no more? */
+static struct lfs_new_field new_field(const struct lfs_field_match *m, const LanceField *f) {
+    return (struct lfs_new_field){f, m->path, m->replaces != NULL, m->replaces};
 }
 
 /* A retyped column is a new one in the place of the base's. Did the other side drop that one, and put none there? */
@@ -108,8 +102,7 @@ static bool dropped_there(struct schema *s, const struct lfs_new_field *added, e
         const struct lfs_field_match *m = &s->out->matches[i];
         if (!m->base && (there == LFS_OURS ? m->ours : m->theirs) && strcmp(m->path, added->path) == 0)
             return false;
-        if (m->base && !m->ours && !m->theirs)
-            dropped |= strcmp(lfs_field_path(s->plan->arena, s->base, m->base), added->path) == 0;
+        dropped |= m->base && m->base == added->old && !m->ours && !m->theirs;
     }
     return dropped;
 }
@@ -141,7 +134,7 @@ static errint_t merge_ours(struct schema *s, size_t i) {
     if (was_moved(s, m, LFS_OURS) || was_moved(s, m, LFS_THEIRS))
         return lfs_report_refusal(s->plan, s->err, "column %s was moved into another one: not merged", m->path);
     if (!m->base) {
-        struct lfs_new_field added = new_field(s, m, m->ours, LFS_OURS);
+        struct lfs_new_field added = new_field(m, m->ours);
         struct lfs_conflict c = LFS_CONFLICT("alter-drop", NULL, "there", "altered", "dropped");
         enum lfs_strategy takes = LFS_STRATEGY_DEST;
         if (!m->theirs && dropped_there(s, &added, LFS_THEIRS))
@@ -306,7 +299,7 @@ static errint_t settle_added(struct schema *s, const struct lfs_field_match *m, 
         LFS_TRY(settle_column(s, ours_added(s, taken) ? add : name, m, s->in->policy.schema, takes));
     if (taken && *takes == LFS_STRATEGY_SOURCE)
         remove_column(s, taken->id);
-    *added = new_field(s, m, m->theirs, LFS_THEIRS);
+    *added = new_field(m, m->theirs);
     return *takes == LFS_STRATEGY_SOURCE && dropped_there(s, added, LFS_OURS)
                ? settle_column(s, drop, m, s->in->policy.schema, takes)
                : 0;

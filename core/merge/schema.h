@@ -14,7 +14,8 @@ enum { LFS_FIELD_TOMBSTONE = -2 }; /* a slot of a data file that holds no column
 struct lfs_new_field {
     const LanceField *field;
     const char *path;
-    bool replaces; /* a column of that path was dropped there: a change of type */
+    bool replaces; /* a change of type: it is the base's column `old`, which that side has no more */
+    const LanceField *old;
 };
 
 struct lfs_schema_merge {

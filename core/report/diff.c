@@ -118,6 +118,7 @@ static errint_t compare_with_held(struct lfs_diff *d, struct lfs_error *err) {
         .base = job->source.version,
         .ours = job->target.version,
         .theirs = job->source.version,
+        .base_side = LFS_THEIRS,
         .ours_name = job->target.branch.name,
         .theirs_name = job->source.branch.name,
         .reader = &job->reader.reader,

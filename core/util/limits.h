@@ -17,6 +17,7 @@
 #define LFS_COMMIT_TRIES_MAX 20u               /* races lost before EAGAIN; stock Lance's own number */
 #define LFS_FLUSH_EACH_MAX 16u                 /* files flushed one by one; more are one flush of the file system */
 #define LFS_SERIES_STEPS_MAX 1000u          /* versions that one command makes; all are planned, in memory, first */
+#define LFS_ORIGIN_STEPS_MAX 1000000u          /* commits that columns are followed through; a circle of merges is no lineage */
 #define LFS_CONFLICTS_NAMED_MAX 1000u          /* conflicts that an answer spells out */
 #define LFS_CONFLICTS_KEPT_MAX 10000u          /* conflicts of one command that wait for a choice, chosen ones too */
 #define LFS_CONFLICTS_BRANCHES_MAX 64u         /* branches on which conflicts wait; the oldest are forgotten */

@@ -288,12 +288,25 @@ static errint_t is_older(struct lfs_job *job, bool *out, struct lfs_error *err) 
     return 0;
 }
 
+static errint_t tell_base(struct lfs_job *job, struct lfs_error *err) {
+    struct lfs_state *at = LFS_NEW(job->arena, struct lfs_state);
+    if (!at)
+        return lfs_fail_nomem(err);
+    *at = (struct lfs_state){.branch.uuid = job->base.line, .version = job->base.version};
+    struct lfs_standing standing = {job->base.version, at, 1};
+    if (job->base_is_virtual)
+        standing = (struct lfs_standing){job->base.version, job->base_states, job->n_base_states};
+    lfs_reader_know_base(&job->reader, &standing, &job->base.vector);
+    return 0;
+}
+
 static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     if (job->context->command->ff == LFS_FF_ONLY && !job->ours_is_base && !job->follows)
         return lfs_fail(err, LFS_E_CONFLICT, "ff=only: %s has moved since %s left it, so this is no fast-forward",
                         job->target.branch.name, job->source.branch.name);
     LFS_TRY(lfs_reader_init(&job->reader, &job->context->lines, &job->target, &job->source, &job->target_vector,
                             &job->base.vector, err));
+    LFS_TRY(tell_base(job, err));
     if (!job->base_is_virtual && strcmp(job->base.line, job->source.branch.uuid) == 0)
         LFS_TRY(lfs_reader_on_their_line(&job->reader, job->base.version->number, job->backward, &job->before, err));
     job->reader.virtual_versions = job->virtual_versions;
@@ -316,6 +329,8 @@ static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     LFS_TRY(lfs_job_pass_left_out(job, &job->input, err));
     if (job->plan.refusal)
         return 0;
+    job->input.given_up_told = job->spec->is_merge && !job->base_is_virtual && !job->input.base_is_older &&
+                               !lfs_version_has_picks(job->input.ours) && !lfs_version_has_picks(job->input.theirs);
     LFS_TRY(lfs_merge3(&job->input, job->arena, &job->plan, err));
     for (bool again = true; again && job->plan.n_conflicts && !job->plan.refusal && has_losers(&job->plan);) {
         LFS_TRY(take_back(job, &job->input, &again, err));

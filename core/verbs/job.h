@@ -30,6 +30,8 @@ struct lfs_job {
     struct lfs_state source; /* theirs */
     struct lfs_base base;    /* its version is released with the job, unless it is virtual */
     bool base_is_virtual;
+    const struct lfs_state *base_states; /* what it was merged of, where it is virtual */
+    size_t n_base_states;
     const struct lfs_virtual **virtual_versions; /* states that no file holds */
     size_t n_virtual;
     bool ours_is_base;       /* the target has not moved since the base */

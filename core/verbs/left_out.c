@@ -493,7 +493,7 @@ static errint_t lengthen_history(struct search *s, const struct lfs_version *bas
 /* The base for which there is nothing to refuse; NULL in *out where there is none. */
 static errint_t cure(struct search *s, const struct lfs_version **out) {
     const LanceManifest *base = s->input->base->manifest.message;
-    struct past past = {{&past, past_deletions, past_history}, s->input->reader, {0}};
+    struct past past = {{&past, past_deletions, past_history, NULL}, s->input->reader, {0}};
     struct lfs_virtual *v = LFS_NEW(s->job->arena, struct lfs_virtual);
     bool done = false;
     *out = NULL;

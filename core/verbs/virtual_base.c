@@ -44,7 +44,11 @@ static errint_t base_of(struct lfs_job *job, const struct lfs_base *a, const str
 static errint_t merge_two(struct lfs_job *job, const struct lfs_base *a, const struct lfs_base *b,
                           const struct lfs_base *base, const struct lfs_state *states, size_t n, struct fold *f,
                           struct lfs_error *err) {
+    const struct lfs_state at = {.branch.uuid = base->line, .version = base->version};
+    const struct lfs_standing base_standing = {base->version, &at, 1};
     LFS_TRY(lfs_reader_init(&f->reader, &job->context->lines, &states[0], &states[n], &a->vector, &base->vector, err));
+    lfs_reader_know_base(&f->reader, &base_standing, &base->vector);
+    f->reader.standing[LFS_OURS] = (struct lfs_standing){a->version, states, n};
     f->reader.also = states + 1;
     f->reader.n_also = n - 1;
     f->reader.virtual_versions = job->virtual_versions;
@@ -99,5 +103,7 @@ errint_t lfs_job_virtual_base(struct lfs_job *job, struct lfs_base *bases, size_
     }
     job->base = current;
     job->base_is_virtual = true;
+    job->base_states = states;
+    job->n_base_states = n_bases;
     return 0;
 }

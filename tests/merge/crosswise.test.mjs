@@ -105,6 +105,47 @@ onEach("crosswise with columns: each column once, ids that differ on both sides"
   await checkThenUnmount(g, { main: all, f: all });
 });
 
+onEach("crosswise with columns, all of it compacted on both sides since: each column is still one", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("main", "addColumn", { name: "a", sql: "n + 1" });
+  await g.op("f", "addColumn", { name: "b", sql: "n * 2" });
+  const main = tip(g.ds),
+    f = tip(g.storage("f"));
+  await merge(g, "main", `f@${f}`);
+  await merge(g, "f", `main@${main}`);
+  for (const branch of ["main", "f"]) await g.op(branch, "optimize");
+  await g.op("main", "alter", { path: "b", rename: "bee" });
+  await g.op("main", "add", { rows: plus(rows(100, 2, "m"), (r) => ({ a: r.n + 1, bee: r.n * 2 })) });
+  await g.op("f", "add", { rows: plus(rows(200, 2, "f"), (r) => ({ a: r.n + 1, b: r.n * 2 })) });
+  const all = plus([...TWENTY, ...rows(100, 2, "m"), ...rows(200, 2, "f")], (r) => ({ a: r.n + 1, bee: r.n * 2 }));
+  await merge(g, "main", "f");
+  await checkTip(g, "main", all);
+  await merge(g, "f", "main", ["fast-forward", "merged"]);
+  await checkThenUnmount(g, { main: all, f: all });
+});
+
+onEach("a column that picks brought to both is one, also where no data is left in common; two of one look are two", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10));
+  await g.fork("x", "f", "h");
+  await g.op("x", "addColumn", { name: "c", sql: "n + 1" });
+  await g.op("h", "addColumn", { name: "c", sql: "n + 1" });
+  for (const branch of ["main", "f"]) await pick(g, branch, "x@2");
+  for (const [branch, from] of [
+    ["main", 100],
+    ["f", 200],
+    ["h", 300],
+  ]) {
+    await g.op(branch, "delete", { where: "id >= 0" });
+    await g.op(branch, "add", { rows: plus(rows(from, 2, branch), () => ({ c: from })) });
+  }
+  const all = [...plus(rows(100, 2, "main"), () => ({ c: 100 })), ...plus(rows(200, 2, "f"), () => ({ c: 200 }))];
+  await merge(g, "main", "f");
+  await checkTip(g, "main", all);
+  assert.match((await mergeFails(g, "main", "h", "ECANCELED", "conflict")).text, /column c/);
+  await checkThenUnmount(g, { main: all });
+});
+
 onEach("a row that both sides changed alike by merging is no conflict; changed apart since, it is", async (t, engine) => {
   const g = withOps(await mounted(t, "siblings", engine));
   const s = tip(g.storage("s")),

@@ -67,6 +67,39 @@ onEach("an index that covers rows which get another fragment id stays behind, an
   await checkThenUnmount(g, { main: all });
 });
 
+onEach("an index that a merge left out was dropped by nobody: no conflict later, and a real drop still is one", async (t, engine) => {
+  const g = await sixHundred(t, engine);
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(900, 300, "f") });
+  await g.op("f", "index", { column: "id" });
+  await g.op("main", "add", { rows: rows(1300, 300, "m") }); // the same fragment id
+  noted(await merge(g, "main", "f"), "index id_idx of f", "rebuild");
+  await g.op("f", "index", { column: "id" }); // built anew
+  await g.op("f", "add", { rows: rows(2000, 2, "f") });
+  noted(await merge(g, "main", "f"), "index id_idx of f", "rebuild");
+  const all = [...SIX, ...rows(900, 300, "f"), ...rows(1300, 300, "m"), ...rows(2000, 2, "f")];
+  await checkTip(g, "main", all);
+  await g.op("main", "index", { column: "id" });
+  await merge(g, "f", "main", "fast-forward");
+  await g.op("main", "dropIndex", { name: "id_idx" });
+  await g.op("f", "index", { column: "id" });
+  assert.match((await mergeFails(g, "main", "f", "ECANCELED", "conflict")).text, /kind: index/);
+  await checkThenUnmount(g, { main: all, f: all });
+});
+
+onEach("a branch that left an index out by a merge does not take it from where it came", async (t, engine) => {
+  const g = await sixHundred(t, engine);
+  await g.fork("f");
+  await g.op("main", "add", { rows: rows(900, 300, "m") });
+  await g.op("main", "index", { column: "id" });
+  await g.op("f", "add", { rows: rows(1300, 300, "f") }); // the same fragment id
+  noted(await merge(g, "f", "main"), "index id_idx of main", "rebuild");
+  await merge(g, "main", "f", "fast-forward");
+  assert.deepEqual(await coverage(g, "id_idx"), [900, 300]);
+  const all = [...SIX, ...rows(900, 300, "m"), ...rows(1300, 300, "f")];
+  await checkThenUnmount(g, { main: all, f: all });
+});
+
 onEach("a fast-forward carries every index, new fragments and all", async (t, engine) => {
   const g = await sixHundred(t, engine);
   await g.fork("f");

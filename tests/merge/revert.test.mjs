@@ -128,6 +128,56 @@ onEach("revert of a merge and of a pick: their rows go, the target's stay; the l
   await checkThenUnmount(g, { main: [...kept, ...rows(110, 1, "f")] });
 });
 
+// A column's values stay in the data files after it was dropped, in one of its own or beside others that are still read.
+const DROPPED = {
+  "in a file of its own": ["a", (g) => g.op("main", "addColumn", { name: "a", sql: "n + 1" })],
+  "in a file with others": ["v", () => {}],
+};
+const SINCE = {
+  "nothing": [() => {}, (all) => all],
+  "rows appended": [
+    (g, lacks) => g.op("main", "add", { rows: lacks(rows(100, 2, "x")) }),
+    (all, name) => [...all, ...plus(plus(rows(100, 2, "x"), (r) => ({ a: r.n + 1 })), () => ({ [name]: null }))],
+  ],
+  "rows deleted": [(g) => g.op("main", "delete", { where: "id IN (2, 13)" }), (all) => without(all, 2, 13)],
+  "all compacted": [(g) => g.op("main", "optimize"), (all) => all],
+};
+for (const [where, [name, begin]] of Object.entries(DROPPED))
+  for (const [since, [change, expected]] of Object.entries(SINCE))
+    onEach(`revert of a dropped column, ${where}, ${since} since: its values are back`, async (t, engine) => {
+      const g = await two(t, engine);
+      await begin(g);
+      const whole = (table) => (name === "a" ? plus(table, (r) => ({ a: r.n + 1 })) : table),
+        lacks = (table) => table.map((r) => Object.fromEntries(Object.entries(r).filter(([k]) => k !== name)));
+      await g.op("main", "dropColumns", { names: [name] });
+      const dropped = tip(g.ds);
+      await change(g, lacks);
+      await revert(g, "main", `${dropped}`);
+      let all = expected(whole(TWENTY), name);
+      if (name === "v") all = lacksA(all);
+      await checkTip(g, "main", all);
+      await g.op("main", "update", { where: "id = 5", values: { [name]: name === "a" ? 7 : "seven" } }, "lance10");
+      await g.op("main", "optimize");
+      await checkThenUnmount(g, { main: changed(all, 5, { [name]: name === "a" ? 7 : "seven" }) });
+    });
+const lacksA = (table) => table.map(({ a: _, ...r }) => r);
+
+onEach("revert of a dropped column whose rows were updated since, or whose name is taken: a conflict", async (t, engine) => {
+  const g = await two(t, engine);
+  await g.op("main", "dropColumns", { names: ["v"] });
+  await g.op("main", "update", { where: "id = 3", values: { n: 99 } });
+  const a = await revertFails(g, "main", "3", "ECANCELED", "conflict");
+  assert.match(a.text, /row 3 of fragment 0/);
+  const without3 = changed(TWENTY, 3, { n: 99, v: null });
+  await revert(g, "main", "3 rows=dest-wins");
+  await checkTip(g, "main", without3);
+  await g.op("main", "dropColumns", { names: ["v"] });
+  const again = tip(g.ds);
+  await g.op("main", "addColumn", { name: "v", sql: "n + 5" });
+  assert.match((await revertFails(g, "main", `${again}`, "ECANCELED", "conflict")).text, /column v/);
+  await checkThenUnmount(g, { main: without3.map((r) => ({ ...r, v: r.n + 5 })) });
+});
+
 onEach("revert on a branch, then merged: main gets the commits and their taking back", async (t, engine) => {
   const g = await two(t, engine);
   await g.fork("f");

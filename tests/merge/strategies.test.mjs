@@ -6,7 +6,7 @@ import { configure } from "../interop/configure.mjs";
 import { load, tip } from "../interop/manifest.mjs";
 import { changed, plus, rows, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
-import { fieldsOf, merge, mergeFails, pick, scratch, withOps } from "../harness/verbs.mjs";
+import { fieldsOf, merge, mergeFails, pick, scratch, undo, withOps } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
 const maps = (g, branch = "main") => {
@@ -190,6 +190,45 @@ for (const [branch, strategies, row] of [
     }
     await checkThenUnmount(g, { main: MAIN });
   });
+
+// f updated 8 and 9, and merged a branch that had deleted them, its own rows winning. To everybody else they are updated still.
+for (const [what, [branch, after]] of Object.entries({
+  "a third branch's delete": ["y", () => {}],
+  "the target's own delete, undone since": ["x", (g) => undo(g, "f", "steps=1")],
+}))
+  onEach(`rows updated here that outlived ${what} are not deleted for the next merge`, async (t, engine) => {
+    const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+    await g.fork("f", "x", "y");
+    await g.op("f", "update", { where: "id IN (8, 9)", values: { v: "f" } });
+    for (const b of ["x", "y"]) await g.op(b, "delete", { where: "id >= 6 AND id <= 9" });
+    await merge(g, "f", `${branch} rows=dest-wins`);
+    await after(g);
+    await g.op("f", "add", { rows: rows(100, 2, "f") });
+    const gone = [...without(TWENTY, 6, 7, 8, 9), ...rows(100, 2, "f")];
+    assert.match((await mergeFails(g, "x", "f", "ECANCELED", "conflict")).text, /conflicts: 2/);
+    await g.op("main", "fork", { name: "z", from: "x" });
+    await merge(g, "x", "f rows=dest-wins");
+    await merge(g, "z", "f rows=source-wins");
+    await checkThenUnmount(g, { x: gone, z: [...gone, ...changed(rows(8, 2), [8, 9], { v: "f" })] });
+  });
+
+onEach("an update that a strategy took back is given up for good: what its branch does to its rows since changes nothing", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "update", { where: "id IN (8, 9)", values: { v: "f" } });
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  await g.op("main", "delete", { where: "id IN (8, 9)" });
+  assert.ok((await merge(g, "main", "f rows=dest-wins")).notes.some((n) => n.includes("escalated")));
+  const all = [...without(TWENTY, 8, 9), ...rows(100, 2, "f")];
+  await checkTip(g, "main", all);
+  await g.op("f", "delete", { where: "id = 9" });
+  await g.op("f", "delete", { where: "id = 1" });
+  await merge(g, "main", "f");
+  await checkTip(g, "main", without(all, 1));
+  await g.op("f", "update", { where: "id = 8", values: { v: "again" } });
+  await mergeFails(g, "main", "f", "ECANCELED", "conflict"); // deleted here, updated there
+  await checkThenUnmount(g, { main: without(all, 1) });
+});
 
 onEach("a strategy leaves units alone that are in no conflict", async (t, engine) => {
   const g = withOps(await mounted(t, "delete_vs_update", engine));

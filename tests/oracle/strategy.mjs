@@ -4,14 +4,15 @@
 
 const UPDATES = ["update", "revert", "undo"];
 
-// The loser's commit that has to go for this row; undefined when no one commit can be named.
+// The loser's commit that has to go for this row; `stuck` when no one commit can be named. A row that the loser only deleted
+// leaves nothing to take back, but whether that can be told is `doubtful` behind a compaction or a clean-up.
 function loserOf(p, tok) {
   const source = p.policy.rows === "source-wins",
     [winner, loser] = source ? [p.theirs, p.ours] : [p.ours, p.theirs];
   const how = loser.removed.get(tok);
   if (p.bare.has(tok) && !how) return {}; // its values in a new column are what is given up
   if (!how || !(p.bare.has(tok) || winner.removed.get(tok))) return { stuck: true };
-  if (how.how === "delete" && how.seen.size === 1) return {};
+  if (how.how === "delete") return { doubtful: how.seen.size > 1 };
   return how.cause && UPDATES.includes(how.cause.op) && how.seen.size === 1 ? { cause: how.cause } : { stuck: true };
 }
 
@@ -38,7 +39,8 @@ export function settle(model, p, three, more) {
     const left = now.sure.map((tok) => loserOf({ ...now, policy }, tok)),
       next = left.map((x) => x.cause).filter((c) => c && !causes.has(c));
     if (left.some((x) => x.stuck)) return { stuck: true };
-    if (!left.some((x) => x.cause)) return { rows: now.rows, open: now.open, maybe: now.maybe, escalated: causes.size > 0, causes };
+    const maybe = [...now.maybe, ...now.sure.filter((_, i) => left[i].doubtful)];
+    if (!left.some((x) => x.cause)) return { rows: now.rows, open: now.open, maybe, escalated: causes.size > 0, causes };
     if (!next.length) return { stuck: true };
     for (const c of next) causes.add(c);
     const loser = without(policy.rows === "source-wins" ? p.oursState : p.theirsState, [...causes]);

@@ -36,6 +36,9 @@ export function side(model, tip, base) {
     const never = !held.has(tok) && !within(base.vector, tip.vector); // the base of a pick is a state of another branch
     const how = out.removed.get(tok) ?? { how: never ? "delete" : "replace", direct: never, never };
     how.into ??= childIn(model, tok, tip);
+    // Of several bases one may hold the row that another line of this side had updated already: that commit tells.
+    const maker = !out.removed.has(tok) && !never && base.count > 1 ? makerOf(model, tok, how.into) : undefined;
+    if (maker) Object.assign(how, { how: "update", cause: maker });
     if (how.cause?.cleaned) out.cleaned = true;
     how.seen = seenAs(how, {
       cleaned: out.cleaned,
@@ -50,6 +53,13 @@ export function side(model, tip, base) {
 // The copy that took the row's place, if one that descends from it lives there: a merge may have brought both.
 function childIn(model, tok, state) {
   for (let t of state.rows.keys()) for (; t; t = model.origin.get(t)) if (model.origin.get(t) === tok) return t;
+  return undefined;
+}
+
+// The commit that put this copy in that row's place.
+function makerOf(model, tok, into) {
+  for (const line of model.lines.values())
+    for (const s of line.states.values()) if (into && s.removed.get(tok)?.direct && s.removed.get(tok).into === into) return s;
   return undefined;
 }
 
@@ -132,7 +142,10 @@ function mergeRows(model, out) {
       t = theirs.rows.get(tok);
     if (base.unknown?.has(tok) && !o !== !t) out.sure.push(tok);
     else if (b && !o && !t) {
-      const verdict = pair(out.ours.removed.get(tok), out.theirs.removed.get(tok), hidden);
+      const [mine, others] = [out.ours.removed.get(tok), out.theirs.removed.get(tok)];
+      // The row that one side put in its place stands on both sides: an update taken back that the other one never had.
+      const agreed = [mine.into, others.into].some((x) => ours.rows.has(x) && theirs.rows.has(x));
+      const verdict = agreed ? "either" : pair(mine, others, hidden);
       if (verdict === "conflict") out.sure.push(tok);
       if (verdict === "either") out.maybe.push(tok);
     } else if (b && !o !== !t) {

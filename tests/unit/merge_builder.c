@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 
+#include "merge/field_match.h"
 #include "merge/match.h"
 #include "util/map.h"
 
@@ -114,6 +115,27 @@ static errint_t read_history(void *context, enum lfs_side side, const struct lfs
     struct lab *lab = context;
     (void)err;
     *out = side == LFS_OURS ? &lab->ours : side == LFS_THEIRS ? &lab->theirs : &none;
+    return 0;
+}
+
+/* In made-up states an id is one column, everywhere where its name is the same, and on both sides of the base anyway; what
+ * is new on both sides is two. Another id under the name of a column that went is that column with another type. */
+static errint_t trace(void *context, struct lfs_column_trace *list, size_t n_first, size_t n, struct lfs_error *err) {
+    const struct lab *lab = context;
+    const struct lfs_version *sides[] = {lab->input.base, lab->input.ours, lab->input.theirs};
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        list[i].unknown = false;
+    for (size_t i = n_first; i < n; i++)
+        for (size_t k = 0; k < n_first; k++) {
+            const LanceField *old = lfs_field_by_id(lab->input.base->manifest.message, list[k].id);
+            const LanceField *now = lfs_field_by_id(sides[list[i].side]->manifest.message, list[i].id);
+            bool same_id = old && old->id == now->id, same_name = old && strcmp(old->name, now->name) == 0;
+            if (!(same_id && (same_name || list[k].side == LFS_BASE)) && !(same_name && !same_id))
+                continue;
+            list[i].same_as = k;
+            list[i].retyped = !same_id;
+        }
     return 0;
 }
 
@@ -627,7 +649,7 @@ static void run_merge(struct lab *lab) {
 void lab_run(struct lab *lab, const struct scene *scene) {
     *lab = (struct lab){.arena = must(lfs_arena_new())};
     struct lfs_version *base = build(lab, NULL, scene->base, "", NULL);
-    lab->reader = (struct lfs_merge_reader){lab, read_deletions, read_history};
+    lab->reader = (struct lfs_merge_reader){lab, read_deletions, read_history, trace};
     lab->input = (struct lfs_merge_input){
         .base = base,
         .ours = build_side(lab, base, scene->ours, "", &lab->ours),
