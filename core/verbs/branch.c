@@ -17,14 +17,13 @@
 #include "verbs/names_impl.h"
 #include "verbs/verb.h"
 
-#define NEW "new"     /* in a change's directory: the first version of a branch to be */
-#define NEW_REF "ref" /* ... and its ref file */
-#define OLD "old"     /* what is thrown away */
+#define NEW LFS_CHANGE_NEW         /* in a change's directory: the first version of a branch to be */
+#define NEW_REF LFS_CHANGE_NEW_REF /* ... and its ref file */
+#define OLD "old"                  /* what is thrown away */
 
 /* --- make --- */
 
-/* The string by which base paths of this data set begin, from whichever branch has one (merge-semantics section 10). */
-static const char *find_root_string(struct lfs_change *c, const struct lfs_version *from) {
+const char *lfs_change_root_string(struct lfs_change *c, const struct lfs_version *from) {
     struct lfs_dataset *ds = c->dataset;
     struct lfs_branch *branches;
     size_t n;
@@ -68,7 +67,7 @@ static errint_t stage(struct lfs_change *c, const char *name, const struct lfs_b
                                          .name = name,
                                          .parent = parent,
                                          .from = from,
-                                         .root_string = find_root_string(c, from),
+                                         .root_string = lfs_change_root_string(c, from),
                                          .sync = c->sync,
                                          .cancel = c->names->cancel};
     LFS_TRY(lfs_change_make_dir(c, err));
