@@ -299,9 +299,13 @@ errint_t lfs_names_remove(const struct lfs_names *names, const char *name, struc
     LFS_TRY(lfs_change_make_dir(&c, err));
     const struct lfs_record record = {{"remove", name, *branch.uuid ? branch.uuid : "-"}};
     char *ref = lfs_names_ref(c.arena, name);
-    LFS_TRY(ref ? lfs_change_record(&c, &record, err) : lfs_fail_nomem(err));
-    LFS_TRY(lfs_remove(c.root, ref, c.sync, err));
     struct lfs_error why;
+    errint_t result = ref ? lfs_change_record(&c, &record, err) : lfs_fail_nomem(err);
+    if (result == 0)
+        result = lfs_remove(c.root, ref, c.sync, err);
+    if (result < 0 && lfs_change_forget(&c, &why) < 0)
+        lfs_log(LFS_LOG_WARNING, "%s", why.message);
+    LFS_TRY(result);
     if (throw_away(&c, name, &why) < 0 ||
         lfs_change_forget(&c, &why) < 0) /* the branch is gone; files wait for the next try */
         lfs_log(LFS_LOG_WARNING, "files of the deleted branch %s are left: %s", name, why.message);

@@ -61,6 +61,8 @@ errint_t lfs_switch_line(struct lfs_change *change, const struct lfs_branch *old
 
 /* Give the files of a home (not its versions) names in another one too, links or, where there are none, copies. */
 errint_t lfs_share_files(struct lfs_change *change, const char *from, const char *to, struct lfs_error *err);
+/* And those of one directory. */
+errint_t lfs_share_dir(struct lfs_change *change, const char *from, const char *to, struct lfs_error *err);
 
 /* Refuse options that mean nothing to .branch and .tag, rather than take no notice of them. */
 errint_t lfs_names_options(const struct lfs_command *command, const char *file, struct lfs_error *err);

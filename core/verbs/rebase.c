@@ -10,9 +10,11 @@
  */
 #include <inttypes.h>
 #include <string.h>
+#include <uuid/uuid.h>
 
 #include "commit/branch.h"
 #include "format/deletion.h"
+#include "merge/match.h"
 #include "store/dir.h"
 #include "store/file.h"
 #include "table/location.h"
@@ -314,6 +316,63 @@ static errint_t restate(struct rebase *r, const char *operation, bool with_old, 
     return 0;
 }
 
+/* --- for who has the old line open through a mount --- */
+
+/* There a file is opened by its name in the branch's directory, wherever it lies; names that the new line does not know
+ * must lead somewhere until .gc. Only links: nobody's data depends on them. */
+static void link_name(struct rebase *r, const struct lfs_version *now, enum lfs_file_kind kind, int64_t base,
+                      const char *name) {
+    struct lfs_arena *arena = r->context->arena;
+    struct lfs_location at;
+    struct lfs_error why;
+    int root = r->change->root;
+    if (base == LFS_NO_BASE || lfs_locate(r->branch.version, kind, base, name, arena, &at, &why) < 0 || !at.inside)
+        return;
+    if (kind == LFS_FILE_DATA && lfs_match_find(now->manifest.message, name))
+        return;
+    char *to = lfs_join(arena, r->aside.branch.dir, lfs_kind_directory[kind]), *from = lfs_join(arena, at.directory, at.name);
+    if (to && from && lfs_make_dirs(root, to, r->change->sync, &why) == 0)
+        lfs_link_beneath(root, from, root, to, name);
+}
+
+static void link_index(struct rebase *r, const LanceIndex *index) {
+    struct lfs_arena *arena = r->context->arena;
+    struct lfs_location at;
+    struct lfs_error why;
+    char uuid[UUID_STR_LEN];
+    if (!index->has_base_id || !index->uuid || index->uuid->uuid.len != sizeof(uuid_t))
+        return;
+    uuid_unparse_lower(index->uuid->uuid.data, uuid);
+    if (lfs_locate(r->branch.version, LFS_FILE_INDEX, index->base_id, uuid, arena, &at, &why) < 0 || !at.inside)
+        return;
+    char *to = lfs_sprintf(arena, "%s/_indices/%s", r->aside.branch.dir, uuid), *from = lfs_join(arena, at.directory, at.name);
+    if (to && from && lfs_share_dir(r->change, from, to, &why) < 0)
+        lfs_log(LFS_LOG_WARNING, "%s", why.message);
+}
+
+static errint_t link_inherited(struct rebase *r, struct lfs_error *err) {
+    const LanceManifest *m = r->branch.version->manifest.message;
+    const LanceIndexSection *indices = r->branch.version->manifest.indices;
+    struct lfs_state now = {0};
+    LFS_TRY(lfs_verb_tip(&r->inner, r->aside.branch.name, &now, err));
+    for (size_t i = 0; i < m->n_fragments; i++) {
+        const LanceFragment *f = m->fragments[i];
+        char name[80];
+        for (size_t k = 0; k < f->n_files; k++)
+            link_name(r, now.version, LFS_FILE_DATA,
+                      f->files[k]->has_base_id ? (int64_t)f->files[k]->base_id : LFS_NO_BASE,
+                      f->files[k]->path ? f->files[k]->path : "");
+        if (!f->deletion_file || !f->deletion_file->has_base_id)
+            continue;
+        lfs_deletion_file_name(f->id, f->deletion_file, name, sizeof name);
+        link_name(r, now.version, LFS_FILE_DELETION, f->deletion_file->base_id, name);
+    }
+    for (size_t i = 0; indices && i < indices->n_indices; i++)
+        link_index(r, indices->indices[i]);
+    lfs_version_release(now.version);
+    return 0;
+}
+
 static void say_switched(const struct rebase *r) {
     struct lfs_buf *out = r->context->answer;
     lfs_answer_number(out, "version", r->last.version);
@@ -325,6 +384,7 @@ static void say_switched(const struct rebase *r) {
 
 /* Everybody else's commits until the last moment are on the new line when it gets the name. */
 static errint_t move_name(struct rebase *r, bool expected, struct lfs_error *err) {
+    LFS_TRY(link_inherited(r, err));
     for (unsigned i = 0; i < LFS_COMMIT_TRIES_MAX; i++) {
         LFS_TRY(restate(r, LFS_OPERATION_REBASE, true, err));
         errint_t result = lfs_switch_line(r->change, &r->branch.branch, r->branch.version->number, err);
@@ -602,6 +662,7 @@ static errint_t undo(struct rebase *r, struct lfs_buf *said, struct lfs_error *e
         LFS_TRY(r->aside.branch.dir ? write_ref(r, &ref, err) : lfs_fail_nomem(err));
         LFS_TRY(stage_old(r, storage, &versions, err));
         LFS_TRY(restate(r, LFS_OPERATION_UNDO_REBASE, false, err));
+        LFS_TRY(link_inherited(r, err));
         LFS_TRY(lfs_switch_line(r->change, &r->branch.branch, r->branch.version->number, err));
         lfs_log(LFS_LOG_INFO, "undo of rebase branch=%s version=%" PRIu64 " line=%s", r->source, r->last.version, line);
     }

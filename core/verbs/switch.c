@@ -118,6 +118,10 @@ static errint_t share_part(struct lfs_change *c, const char *from, const char *t
     return 0;
 }
 
+errint_t lfs_share_dir(struct lfs_change *c, const char *from, const char *to, struct lfs_error *err) {
+    return share_dir(c, from, to, "", err);
+}
+
 errint_t lfs_share_files(struct lfs_change *c, const char *from, const char *to, struct lfs_error *err) {
     static const char *const parts[] = {"data", "_deletions", "_indices", "_transactions"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

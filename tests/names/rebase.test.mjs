@@ -172,6 +172,26 @@ onEach("whoever has the old version open reads it on, in the storage and through
   await checkThenUnmount(g, { feature: UNION });
 });
 
+onEach("through the mount also what the old version had of its parent, which has compacted it away since", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10), rows(20, 10));
+  await g.op("main", "delete", { where: "id = 11" });
+  await g.op("main", "index", { column: "id" });
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 1) });
+  await g.op("f", "delete", { where: "id = 3" });
+  const f = [...without(rows(0, 30), 3, 11), ...rows(100, 1)],
+    readers = [];
+  for (const e of ENGINES) readers.push(await stock[e].keep(g.m.tree("f")));
+  await g.op("main", "optimize");
+  await g.op("main", "add", { rows: rows(200, 1) });
+  await rebases(g, "f", "main");
+  for (const r of readers) expectRows(await r.read(), f, "a reader of the old version");
+  await checkTip(g, "f", [...f, ...rows(200, 1)]);
+  for (const r of readers) await r.close();
+  await clean(g);
+  await checkThenUnmount(g, { f: [...f, ...rows(200, 1)] });
+});
+
 onEach("a stock writer that has the old line open is told, or comes through right; nothing is lost", async (t, engine) => {
   const g = await mounted(t, "overlap_deletes", engine);
   const WRITES = {
@@ -198,6 +218,29 @@ onEach("a stock writer that has the old line open is told, or comes through righ
       await g.reset();
       g.m = await mount(g.w, g.ds);
     }
+});
+
+onEach("the new base is many versions ahead, or behind: whoever has the old line open is told all the same", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10)),
+    tell = async (branch, line, expected) => {
+      const writers = [];
+      for (const e of ENGINES) writers.push(await stock[e].keep(g.ds, branch));
+      await rebases(g, branch, line);
+      for (const w of writers) {
+        await assert.rejects(w.op("delete", { where: "id = 7" }), `a delete by ${ENGINES[writers.indexOf(w)]}`);
+        await assert.rejects(w.op("add", { rows: rows(900, 1) }), `an append by ${ENGINES[writers.indexOf(w)]}`);
+        await w.close();
+      }
+      await checkTip(g, branch, expected);
+      await clean(g);
+    };
+  await g.fork("ahead", "behind");
+  await g.op("ahead", "add", { rows: rows(100, 1) });
+  for (let i = 0; i < 6; i++) await g.op("main", "add", { rows: rows(200 + i, 1) });
+  for (let i = 0; i < 6; i++) await g.op("behind", "add", { rows: rows(300 + i, 1) });
+  await tell("ahead", "main", [...rows(0, 10), ...rows(100, 1), ...rows(200, 6)]);
+  await tell("behind", "main@2 squash", [...rows(0, 10), ...rows(200, 1), ...rows(300, 6)]);
+  await g.m.unmount();
 });
 
 onEach("a stock writer commits all the while: every row of it is there in the end", async (t, engine) => {
