@@ -4,7 +4,8 @@
  * name moves to that line (merge-semantics sections 2 and 9). The new line is made aside, in the change's directory, with
  * the data set's lock held alone; stock Lance, which knows no lock, may commit to the branch meanwhile: then all begins anew.
  *
- * The new line ends with a restatement that is newer than any version of the old one. A stock writer that has a version of
+ * Readers are not disturbed: only the directories of versions change places, and files keep their names (switch.c). The
+ * new line ends with a restatement that is newer than any version of the old one. A stock writer that has a version of
  * the old line open would apply its change by fragment ids to whatever has them now; it finds the restatement among the
  * versions that it has not seen, which it lets nothing pass, and must open the branch anew (lance-format section 8).
  */
@@ -261,41 +262,61 @@ static errint_t properties(const struct rebase *r, const char *operation, struct
     return 0;
 }
 
-/* One restatement of the line that is made aside; with `with_old` it holds all that the old one does. */
-static errint_t restate_once(struct rebase *r, const char *operation, bool with_old, struct lfs_error *err) {
+/* A restatement of `state`, a version of the line that is made aside, under the number after its own. `old`: what it holds
+ * besides is held too; NULL for nothing. */
+static errint_t say_again(struct rebase *r, const char *operation, const struct lfs_state *state,
+                          const struct lfs_version *old, struct lfs_error *err) {
     struct lfs_arena *arena = r->context->arena;
-    struct lfs_state tip = {0};
+    const struct lfs_version *now = state->version, *other = old ? old : now;
     struct lfs_vector vector;
     struct lfs_property *list;
     size_t n;
     lfs_vector_init(&vector, arena);
     LFS_TRY(properties(r, operation, &list, &n, err));
-    LFS_TRY(lfs_verb_tip(&r->inner, r->aside.branch.name, &tip, err));
-    const struct lfs_version *now = tip.version, *old = with_old ? r->branch.version : now;
     struct lfs_commit_request request = {.dataset = r->change->dataset,
-                                         .target = &tip.branch,
-                                         .source = &tip.branch,
+                                         .target = &state->branch,
+                                         .source = &state->branch,
                                          .target_tip = now,
                                          .source_version = now,
                                          .restate = true,
                                          .aside = true,
                                          .vector = &vector,
-                                         .naming = tip.naming,
+                                         .naming = state->naming,
                                          .mode = LFS_PLACE_LINK,
                                          .sync = r->change->sync,
                                          .properties = list,
                                          .n_properties = n,
                                          .cancel = r->change->names->cancel};
-    errint_t result = lfs_state_vector(&tip.branch, now, &vector, err);
-    if (result == 0 && with_old)
-        result = lfs_state_vector(&r->branch.branch, old, &vector, err);
-    if (result == 0)
-        result = join_marks(arena, lfs_version_picked(now), lfs_version_picked(old), &vector, &request.picked, err);
-    if (result == 0)
-        result = join_marks(arena, lfs_version_partial(now), lfs_version_partial(old), &vector, &request.partial, err);
-    if (result == 0)
-        result = lfs_commit_plan(&request, &r->last, err);
+    LFS_TRY(lfs_state_vector(&state->branch, now, &vector, err));
+    if (old)
+        LFS_TRY(lfs_state_vector(&r->branch.branch, old, &vector, err));
+    LFS_TRY(join_marks(arena, lfs_version_picked(now), lfs_version_picked(other), &vector, &request.picked, err));
+    LFS_TRY(join_marks(arena, lfs_version_partial(now), lfs_version_partial(other), &vector, &request.partial, err));
+    return lfs_commit_plan(&request, &r->last, err);
+}
+
+static errint_t restate_once(struct rebase *r, const char *operation, bool with_old, struct lfs_error *err) {
+    struct lfs_state tip = {0};
+    LFS_TRY(lfs_verb_tip(&r->inner, r->aside.branch.name, &tip, err));
+    errint_t result = say_again(r, operation, &tip, with_old ? r->branch.version : NULL, err);
     lfs_version_release(tip.version);
+    return result;
+}
+
+/* The number after the old line's newest must be taken in the new one: a stock writer that has looked for newer versions a
+ * moment before the name moves links its own there, and must find that it was not the first. Where the new line begins with
+ * a greater one, its first state stands there once more. (A number below the first adds nothing to what a state holds.) */
+static errint_t take_number(struct rebase *r, struct lfs_error *err) {
+    uint64_t next = r->branch.version->number + 1, first = lfs_branch_first(&r->aside.branch);
+    struct lfs_version *version;
+    if (next >= first)
+        return 0;
+    LFS_TRY(lfs_dataset_version(r->change->dataset, r->aside.branch.dir, first, &version, err));
+    struct lfs_version before = *version;
+    before.number = next - 1;
+    const struct lfs_state state = {r->aside.branch, &before, LFS_NAMING_V2};
+    errint_t result = say_again(r, LFS_OPERATION_REBASE, &state, NULL, err);
+    lfs_version_release(version);
     return result;
 }
 
@@ -330,7 +351,8 @@ static void link_name(struct rebase *r, const struct lfs_version *now, enum lfs_
         return;
     if (kind == LFS_FILE_DATA && lfs_match_find(now->manifest.message, name))
         return;
-    char *to = lfs_join(arena, r->aside.branch.dir, lfs_kind_directory[kind]), *from = lfs_join(arena, at.directory, at.name);
+    char *to = lfs_join(arena, r->aside.branch.dir, lfs_kind_directory[kind]),
+         *from = lfs_join(arena, at.directory, at.name);
     if (to && from && lfs_make_dirs(root, to, r->change->sync, &why) == 0)
         lfs_link_beneath(root, from, root, to, name);
 }
@@ -345,7 +367,8 @@ static void link_index(struct rebase *r, const LanceIndex *index) {
     uuid_unparse_lower(index->uuid->uuid.data, uuid);
     if (lfs_locate(r->branch.version, LFS_FILE_INDEX, index->base_id, uuid, arena, &at, &why) < 0 || !at.inside)
         return;
-    char *to = lfs_sprintf(arena, "%s/_indices/%s", r->aside.branch.dir, uuid), *from = lfs_join(arena, at.directory, at.name);
+    char *to = lfs_sprintf(arena, "%s/_indices/%s", r->aside.branch.dir, uuid),
+         *from = lfs_join(arena, at.directory, at.name);
     if (to && from && lfs_share_dir(r->change, from, to, &why) < 0)
         lfs_log(LFS_LOG_WARNING, "%s", why.message);
 }
@@ -386,6 +409,7 @@ static void say_switched(const struct rebase *r) {
 static errint_t move_name(struct rebase *r, bool expected, struct lfs_error *err) {
     LFS_TRY(link_inherited(r, err));
     for (unsigned i = 0; i < LFS_COMMIT_TRIES_MAX; i++) {
+        LFS_TRY(take_number(r, err));
         LFS_TRY(restate(r, LFS_OPERATION_REBASE, true, err));
         errint_t result = lfs_switch_line(r->change, &r->branch.branch, r->branch.version->number, err);
         if (result != -EEXIST || expected)

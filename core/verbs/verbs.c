@@ -73,7 +73,8 @@ static const struct verb verbs[] = {
     {".undo", LFS_VERB_UNDO, lfs_verb_undo,
      "# .undo: [steps=N] [options]\n"
      "# takes back this branch's last merge (or its last N), so that it can be made again. Of a merge that made several\n"
-     "# versions (replay, several sources) each version is one step.\n"
+     "# versions (replay, several sources) each version is one step. Where a rebase was the last thing, the branch's name goes\n"
+     "# back to the line that it had before.\n"
      "#\n"
      "#   echo steps=1 > .undo\n"
      "#\n"

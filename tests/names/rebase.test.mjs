@@ -39,6 +39,7 @@ function moved(g, branch, before, answer) {
   assert.equal(Number(answer.version), now);
   assert.equal(answer.transaction, m.transaction.uuid);
   assert.ok(now > before.tip, `version ${now} is newer than any of the old line's, ${before.tip}`);
+  assert.ok(manifests(g.storage(branch)).some((x) => x.version === before.tip + 1), "no writer can take the old line's next number");
   for (const { version } of manifests(g.storage(branch))) assert.equal(load(g.storage(branch), version).branch, branch);
   const line = before.ids.at(-1)[1];
   assert.equal(answer["old-line"], `_lancefs/lines/${line}`);
