@@ -389,20 +389,44 @@ onEach("after merges to it and from it, in both directions; merged on afterwards
   await checkThenUnmount(g, { f: [...f, ...rows(210, 1, "x")], main: [...f, ...rows(210, 1, "x")], x: [...f, ...rows(210, 1, "x")] });
 });
 
-onEach("a compaction needs squash; a cleaned branch too; indexes and stable row ids come along", async (t, engine) => {
+onEach("stable row ids: what the new base has given stays, no two rows have one", async (t, engine) => {
   const g = withOps(await mounted(t, "stable_row_ids", engine)),
-    before = await stock[engine].read(g.ds, "feature"),
-    main = await stock[engine].read(g.ds, "main");
-  const r = await ctl(control(g, "feature", ".rebase"), "main");
-  if (r.code === 0) {
-    assert.equal(r.answer.result, "rebased", said(r));
-    checkManifest(g.storage("feature"), "feature");
-    for (const e of ENGINES) assert.deepEqual((await stock[e].read(g.ds, "main")).rows, main.rows);
-    await undoes(g, "feature");
-    assert.deepEqual((await stock[engine].read(g.ds, "feature")).rows, before.rows);
-  } else assert.ok(["ECANCELED", "EOPNOTSUPP"].includes(r.errno), said(r));
+    all = [...without(rows(0, 10), 2, 5, 9), { id: 2, v: "ff", n: 2 }, { id: 5, v: "mm", n: 5 }, ...rows(100, 3, "f"), ...rows(200, 4, "m")],
+    ids = async (e, branch) => new Map((await stock[e].op(g.ds, branch, "rowIds", {})).value),
+    main = await ids("lance12", "main");
+  await rebases(g, "feature", "main");
+  await checkTip(g, "feature", all);
+  for (const e of ENGINES) {
+    const now = await ids(e, "feature");
+    assert.equal(new Set(now.values()).size, all.length, "no id twice");
+    for (const [id, rowId] of main) if (now.has(id)) assert.equal(now.get(id), rowId, `row ${id}`);
+    await stock[e].op(g.ds, "feature", "update", { where: "id = 1", values: { v: e } });
+  }
   await clean(g);
-  await g.m.unmount();
+  await checkThenUnmount(g, { feature: changed(all, 1, { v: ENGINES.at(-1) }) });
+});
+
+onEach("a compaction, and commits that were cleaned away, come by squash alone; indexes come along", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  await g.op("f", "delete", { where: "id = 1" });
+  await g.op("f", "optimize");
+  await g.op("main", "add", { rows: rows(200, 1, "m") });
+  const f = [...without(rows(0, 20), 1), ...rows(100, 2, "f")],
+    all = [...f, ...rows(200, 1, "m")];
+  const why = await rebaseFails(g, "f", "main", "EOPNOTSUPP");
+  assert.match(why.error, /f@\d+ is a compaction, which cannot be replayed by itself: add squash/);
+  await rebases(g, "f", "main squash");
+  await checkTip(g, "f", all);
+  await undoes(g, "f");
+  await g.op("f", "index", { column: "id" });
+  await g.op("f", "clean");
+  await rebaseFails(g, "f", "main", ["ENODATA", "EOPNOTSUPP"]);
+  await rebases(g, "f", "main squash");
+  await checkTip(g, "f", all);
+  await clean(g);
+  await checkThenUnmount(g, { f: all });
 });
 
 test("C33 chain: what has children is refused, and every branch reads as before", async (t) => {
