@@ -191,22 +191,33 @@ static errint_t write_files(const struct stage *s, const struct lfs_manifest *m,
     return write_in(s, "_versions", "latest_version_hint.json", &hint, err);
 }
 
-/* The path from main: the parent's, and this fork (lance-format section 2.1). */
-static errint_t fill_ref(const struct stage *s, struct lfs_branch_ref *ref, struct lfs_error *err) {
-    const struct lfs_branch *parent = s->request->parent;
+char *lfs_branch_uuid(struct lfs_arena *arena) {
     uuid_t uuid;
-    char *text = lfs_alloc(s->arena, 2 * sizeof(uuid_t) + 1);
-    struct lfs_fork *forks = LFS_NEW_ARRAY(s->arena, struct lfs_fork, parent->n_forks + 1);
-    if (!text || !forks)
-        return lfs_fail_nomem(err);
+    char *text = lfs_alloc(arena, 2 * sizeof(uuid_t) + 1);
     uuid_generate_random(uuid);
-    for (size_t i = 0; i < sizeof(uuid_t); i++) {
+    for (size_t i = 0; text && i < sizeof(uuid_t); i++) {
         text[2 * i] = "0123456789abcdef"[uuid[i] >> 4];
         text[2 * i + 1] = "0123456789abcdef"[uuid[i] & 15];
     }
-    if (parent->n_forks)
+    return text;
+}
+
+struct lfs_fork *lfs_branch_forks(const struct lfs_branch *parent, uint64_t version, const char *uuid,
+                                  struct lfs_arena *arena) {
+    struct lfs_fork *forks = LFS_NEW_ARRAY(arena, struct lfs_fork, parent->n_forks + 1);
+    if (forks && parent->n_forks)
         memcpy(forks, parent->forks, parent->n_forks * sizeof *forks);
-    forks[parent->n_forks] = (struct lfs_fork){s->request->from->number, text};
+    if (forks)
+        forks[parent->n_forks] = (struct lfs_fork){version, uuid};
+    return forks;
+}
+
+static errint_t fill_ref(const struct stage *s, struct lfs_branch_ref *ref, struct lfs_error *err) {
+    const struct lfs_branch *parent = s->request->parent;
+    const char *uuid = s->request->uuid ? s->request->uuid : lfs_branch_uuid(s->arena);
+    struct lfs_fork *forks = lfs_branch_forks(parent, s->request->from->number, uuid, s->arena);
+    if (!uuid || !forks)
+        return lfs_fail_nomem(err);
     *ref = (struct lfs_branch_ref){
         .parent_branch = strcmp(parent->name, "main") ? parent->name : NULL,
         .forks = forks,

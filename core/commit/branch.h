@@ -20,10 +20,17 @@ struct lfs_branch_request {
     const struct lfs_branch *parent;
     const struct lfs_version *from; /* of the parent's own directory */
     const char *root_string;        /* what base path strings of this data set begin with */
+    const char *uuid;               /* of the new line; NULL: any */
     const char *directory;          /* where to, relative to the root; it is made */
     bool sync;
     const atomic_bool *cancel; /* may be NULL */
 };
+
+/* A new line's name, 32 hex digits; and the path to it from main: the parent's, and this fork (lance-format section 2.1).
+ * NULL when memory is short. */
+char *lfs_branch_uuid(struct lfs_arena *arena);
+struct lfs_fork *lfs_branch_forks(const struct lfs_branch *parent, uint64_t version, const char *uuid,
+                                  struct lfs_arena *arena);
 
 /* Fills <directory> (_versions, _transactions, _indices) and `ref`, the branch's ref file to be; strings live in `arena`.
  * LFS_E_UNSUPPORTED for what a branch cannot inherit. On failure the directory may hold part of it. */

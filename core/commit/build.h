@@ -23,6 +23,9 @@ errint_t lfs_build_table_metadata(const struct lfs_build *build, LanceManifest *
 /* The same for a request that rehomes. */
 errint_t lfs_build_rehomed(const struct lfs_build *build, struct lfs_manifest *out, struct lfs_error *err);
 
+/* And for one that restates. */
+errint_t lfs_build_restated(const struct lfs_build *build, struct lfs_manifest *out, struct lfs_error *err);
+
 /* Time, writer, version and the transaction's file name. */
 errint_t lfs_build_stamp(const struct lfs_build *build, LanceManifest *m, struct lfs_error *err);
 

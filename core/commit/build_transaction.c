@@ -189,6 +189,18 @@ static errint_t add_properties(const struct lfs_build *b, LanceTransaction *t, s
     return 0;
 }
 
+/* Stock Lance lets no append, delete, update, index or compaction pass a restore (lance-format section 8). */
+static errint_t say_restore(const struct lfs_build *b, LanceTransaction *t, struct lfs_error *err) {
+    Lance__Table__Restore *op = NEW_MESSAGE(b->arena, Lance__Table__Restore, lance__table__restore__init);
+    if (!op)
+        return lfs_fail_nomem(err);
+    op->has_version = true;
+    op->version = b->request->target_tip->number;
+    t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_RESTORE;
+    t->restore = op;
+    return 0;
+}
+
 errint_t lfs_build_transaction(const struct lfs_build *b, const struct lfs_manifest *next, LanceTransaction **out,
                                struct lfs_error *err) {
     const struct lfs_plan *plan = b->request->plan;
@@ -202,6 +214,8 @@ errint_t lfs_build_transaction(const struct lfs_build *b, const struct lfs_manif
     LFS_TRY(add_properties(b, t, err));
     if (b->request->rehome) /* whoever changed a fragment meanwhile has the old records of its files and must try again */
         return say_merge(b, next->message, t, err);
+    if (b->request->restate)
+        return say_restore(b, t, err);
     bool adds = plan->fragments_added > 0, takes = plan->fragments_changed_count + plan->fragments_removed > 0;
     if (plan->schema_changed)
         return plan->fragments_changed ? say_merge(b, next->message, t, err) : say_project(b, next->message, t, err);

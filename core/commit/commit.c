@@ -102,7 +102,9 @@ static errint_t run(struct attempt *a, struct lfs_error *err) {
     const struct lfs_commit_request *r = a->request;
     LFS_TRY(lfs_commit_check(r, err));
     LFS_TRY(lfs_placer_init(&a->placer, r, a->arena, err));
-    LFS_TRY(r->rehome ? lfs_build_rehomed(&a->build, &a->next, err) : lfs_build_manifest(&a->build, &a->next, err));
+    LFS_TRY(r->rehome    ? lfs_build_rehomed(&a->build, &a->next, err)
+            : r->restate ? lfs_build_restated(&a->build, &a->next, err)
+                         : lfs_build_manifest(&a->build, &a->next, err));
     LFS_TRY(lfs_place_kept_base(&a->placer, err));
     LFS_TRY(lfs_place_kept_deletions(&a->placer, r->target->uuid, a->next.message, err));
     LFS_TRY(write_transaction(a, err));
@@ -117,14 +119,14 @@ errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_co
     if (!arena)
         return lfs_fail_nomem(err);
     /* until the version stands, nothing names what is placed for it: .gc must not look meanwhile */
-    LFS_AUTO_FD lock = lfs_dataset_lock(request->dataset, LFS_LOCK_SHARED, request->cancel, err);
-    if (lock < 0)
+    LFS_AUTO_FD lock = request->aside ? -1 : lfs_dataset_lock(request->dataset, LFS_LOCK_SHARED, request->cancel, err);
+    if (lock < 0 && !request->aside)
         return lock;
     uuid_generate_random(uuid);
     uuid_unparse_lower(uuid, out->transaction);
     out->version = request->target_tip->number + 1;
     a.build = (struct lfs_build){request, &a.placer, arena, out->transaction, out->version};
-    errint_t result = check_line(&a, err);
+    errint_t result = request->aside ? 0 : check_line(&a, err);
     if (result == 0)
         result = run(&a, err);
     if (result < 0) {

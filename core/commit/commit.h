@@ -23,6 +23,9 @@ struct lfs_commit_request {
     const struct lfs_branch *target, *source;
     const struct lfs_version *target_tip, *source_version;
     bool rehome; /* no merge: the tip's own files are placed in its storage; `plan` and `vector` are NULL, `source` is the target */
+    bool restate; /* no merge: the tip once more under the next number, said as a restore, by which writers that have an
+                     older version open find out that they must begin anew; `plan` is NULL, `source` is the target */
+    bool aside;   /* the target is made where nobody sees it, by a caller who holds the data set's lock alone */
     const struct lfs_plan *plan;
     const struct lfs_vector *vector; /* the joined vector to record */
     const char *picked, *partial;    /* lancefs.picked and lancefs.partial to record; NULL: as they stand */

@@ -9,6 +9,8 @@ enum kind { KIND_NOTHING, KIND_DELETE, KIND_UPDATE, KIND_REWRITE, KIND_REPLACE }
 static enum kind transaction_kind(const LanceTransaction *txn) {
     if (!txn)
         return KIND_UPDATE; /* nobody says what it was: never taken for a clean delete */
+    if (lfs_transaction_restates(txn))
+        return KIND_NOTHING;
     switch (txn->operation_case) {
     case LANCE__TABLE__TRANSACTION__OPERATION_DELETE: return KIND_DELETE;
     case LANCE__TABLE__TRANSACTION__OPERATION_REWRITE: return KIND_REWRITE;

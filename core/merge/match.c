@@ -122,7 +122,7 @@ static errint_t place_all(struct builder *b, const struct lfs_version *v, enum l
 static bool takes_lineage_back(const struct lfs_step *step) {
     const LanceTransaction *t = step->after->manifest.transaction;
     const char *operation = lfs_transaction_property(t, LFS_PROPERTY_OPERATION);
-    return (t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_RESTORE) ||
+    return (t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_RESTORE && !lfs_transaction_restates(t)) ||
            (operation && strcmp(operation, "undo") == 0);
 }
 

@@ -115,6 +115,31 @@ errint_t lfs_move_linked(int dirfd, const char *from, const char *to, bool sync,
     return flush(a.dir, sync, from, err);
 }
 
+static int exchange_by_way(const struct place *a, const struct place *b, const struct place *aside) {
+    if (renameat(a->dir, a->name, aside->dir, aside->name) < 0)
+        return -errno;
+    if (renameat(b->dir, b->name, a->dir, a->name) < 0) {
+        int error = -errno;
+        return renameat(aside->dir, aside->name, a->dir, a->name) < 0 ? -errno : error;
+    }
+    return renameat(aside->dir, aside->name, b->dir, b->name) < 0 ? -errno : 0;
+}
+
+errint_t lfs_exchange_dirs(int dirfd, const char *a, const char *b, const char *aside, bool sync, struct lfs_error *err) {
+    AUTO_PLACE from = find_place(dirfd, a);
+    AUTO_PLACE to = find_place(dirfd, b);
+    AUTO_PLACE way = find_place(dirfd, aside);
+    int result = from.dir < 0 ? from.dir : to.dir < 0 ? to.dir : way.dir < 0 ? way.dir : 0;
+    if (result == 0)
+        result = renameat2(from.dir, from.name, to.dir, to.name, RENAME_EXCHANGE) < 0 ? -errno : 0;
+    if (result == -EINVAL || result == -ENOSYS || result == -EPERM || result == -EOPNOTSUPP)
+        result = exchange_by_way(&from, &to, &way);
+    if (result < 0)
+        return lfs_fail_errno(err, -result, "cannot exchange %s and %s", a, b);
+    LFS_TRY(flush(from.dir, sync, a, err));
+    return flush(to.dir, sync, b, err);
+}
+
 /* --- removing --- */
 
 static int remove_one(int dir, const char *name) {

@@ -22,6 +22,12 @@ errint_t lfs_move_new(int dirfd, const char *from, const char *to, bool sync, st
  */
 errint_t lfs_move_linked(int dirfd, const char *from, const char *to, bool sync, struct lfs_error *err);
 
+/*
+ * Two directories change places, in one step where the file system can; else by way of the name `aside`, which must be
+ * free: then a stop in the middle leaves `a` missing and its directory at `aside`.
+ */
+errint_t lfs_exchange_dirs(int dirfd, const char *a, const char *b, const char *aside, bool sync, struct lfs_error *err);
+
 /* One that is not there is fine. A directory must be empty. */
 errint_t lfs_remove(int dirfd, const char *path, bool sync, struct lfs_error *err);
 /* With all that is in it; links are removed, never followed. */

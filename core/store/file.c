@@ -155,6 +155,27 @@ static errint_t finish(int *fd, bool sync, const char *name, struct lfs_error *e
     return 0;
 }
 
+/* What bucket mounts, exFAT and some containers say where a file cannot have a second name. */
+static bool has_no_links(int error) {
+    static const int those[] = {EPERM, EOPNOTSUPP, EMLINK, ENOSYS, EACCES, EXDEV};
+    for (size_t i = 0; i < sizeof those / sizeof *those; i++)
+        if (error == those[i])
+            return true;
+    return false;
+}
+
+/* Without links: a rename that replaces nothing is as exclusive. */
+static errint_t settle_by_rename(int dir, const char *staged, const char *name, int linked, struct lfs_error *err) {
+    if (syscall(SYS_renameat2, dir, staged, dir, name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return lfs_fail_errno(err, errno, "cannot put %s in place", name);
+    return lfs_fail_errno(err, -linked,
+                          "cannot put %s in place: this file system has neither hard links nor renames that replace nothing, and "
+                          "without one of them two writers could both win",
+                          name);
+}
+
 static errint_t settle(int dir, const char *staged, const char *name, bool replace, bool sync, struct lfs_error *err) {
     if (replace) {
         if (renameat(dir, staged, dir, name) < 0)
@@ -164,10 +185,10 @@ static errint_t settle(int dir, const char *staged, const char *name, bool repla
         int linked = linkat(dir, staged, dir, name, 0) == 0 ? 0 : -errno;
         if (linked == 0)
             unlinkat(dir, staged, 0);
-        else if (linked != -EPERM && linked != -EOPNOTSUPP && linked != -EMLINK && linked != -ENOSYS)
+        else if (!has_no_links(-linked))
             return lfs_fail_errno(err, -linked, "cannot put %s in place", name);
-        else if (syscall(SYS_renameat2, dir, staged, dir, name, RENAME_NOREPLACE) < 0)
-            return lfs_fail_errno(err, errno, "cannot put %s in place", name);
+        else
+            LFS_TRY(settle_by_rename(dir, staged, name, linked, err));
     }
     if (sync && fsync(dir) < 0 && errno != EINVAL)
         return lfs_fail_errno(err, errno, "cannot flush the directory of %s", name);

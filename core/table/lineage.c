@@ -239,6 +239,17 @@ void lfs_bases_release(struct lfs_base *bases, size_t count) {
 
 /* --- history --- */
 
+bool lfs_transaction_restates(const LanceTransaction *t) {
+    const char *operation = lfs_transaction_property(t, LFS_PROPERTY_OPERATION);
+    return t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_RESTORE && operation &&
+           (strcmp(operation, LFS_OPERATION_REBASE) == 0 || strcmp(operation, LFS_OPERATION_UNDO_REBASE) == 0);
+}
+
+/* A rebase replays a commit by a merge of it. */
+static bool is_merge(const char *operation) {
+    return operation && (strcmp(operation, "merge") == 0 || strcmp(operation, LFS_OPERATION_REBASE) == 0);
+}
+
 static errint_t add_step(const struct lfs_lines *lines, struct lfs_history *h, const char *line, uint64_t number,
                          struct lfs_error *err) {
     if (h->count == h->capacity) {
@@ -266,7 +277,7 @@ static errint_t add_step(const struct lfs_lines *lines, struct lfs_history *h, c
         return result;
     }
     const char *operation = lfs_transaction_property(step.after->manifest.transaction, LFS_PROPERTY_OPERATION);
-    step.is_merge = operation && (strcmp(operation, "merge") == 0 || strcmp(operation, "cherry-pick") == 0);
+    step.is_merge = is_merge(operation) || (operation && strcmp(operation, "cherry-pick") == 0);
     step.brought = h->depth > 0;
     h->steps[h->count++] = step;
     return 0;
@@ -305,7 +316,7 @@ static errint_t read_merged(const struct lfs_lines *lines, const struct lfs_vers
     uint64_t number = strtoull(version, NULL, 10);
     if (strcmp(operation, "cherry-pick") == 0)
         return read_picked(lines, t, line, number, h, err);
-    if (strcmp(operation, "merge") != 0)
+    if (!is_merge(operation))
         return 0;
     if (lfs_lines_any_branch(lines, line, &branch, NULL) < 0) {
         h->complete = false; /* the merge's own step must do */

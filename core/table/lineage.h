@@ -19,6 +19,13 @@
 #define LFS_PROPERTY_SOURCE_FIRST "lancefs.source.first" /* of a range that was picked as one */
 #define LFS_PROPERTY_ONLY "lancefs.only" /* of a merge or pick that took over these classes alone, "rows,config" */
 
+/* What a rebase says of the versions that it makes, each with its source, a version of the old line; the last one is a
+ * restatement of all. And of the one that stands above all of them when the old line has the name again. */
+#define LFS_OPERATION_REBASE "rebase"
+#define LFS_OPERATION_UNDO_REBASE "undo-rebase"
+/* Does the commit say a state once more, by the word of a restore that takes nothing back? */
+bool lfs_transaction_restates(const LanceTransaction *transaction);
+
 /* In a line's storage, beside its kept bases: a copy of the branch's ref file, for when the branch is gone. */
 #define LFS_KEPT_REF "branch.json"
 

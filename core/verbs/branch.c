@@ -17,14 +17,13 @@
 #include "verbs/names_impl.h"
 #include "verbs/verb.h"
 
-#define NEW "new"     /* in a change's directory: the first version of a branch to be */
-#define NEW_REF "ref" /* ... and its ref file */
-#define OLD "old"     /* what is thrown away */
+#define NEW LFS_CHANGE_NEW         /* in a change's directory: the first version of a branch to be */
+#define NEW_REF LFS_CHANGE_NEW_REF /* ... and its ref file */
+#define OLD "old"                  /* what is thrown away */
 
 /* --- make --- */
 
-/* The string by which base paths of this data set begin, from whichever branch has one (merge-semantics section 10). */
-static const char *find_root_string(struct lfs_change *c, const struct lfs_version *from) {
+const char *lfs_change_root_string(struct lfs_change *c, const struct lfs_version *from) {
     struct lfs_dataset *ds = c->dataset;
     struct lfs_branch *branches;
     size_t n;
@@ -68,7 +67,7 @@ static errint_t stage(struct lfs_change *c, const char *name, const struct lfs_b
                                          .name = name,
                                          .parent = parent,
                                          .from = from,
-                                         .root_string = find_root_string(c, from),
+                                         .root_string = lfs_change_root_string(c, from),
                                          .sync = c->sync,
                                          .cancel = c->names->cancel};
     LFS_TRY(lfs_change_make_dir(c, err));
@@ -300,9 +299,13 @@ errint_t lfs_names_remove(const struct lfs_names *names, const char *name, struc
     LFS_TRY(lfs_change_make_dir(&c, err));
     const struct lfs_record record = {{"remove", name, *branch.uuid ? branch.uuid : "-"}};
     char *ref = lfs_names_ref(c.arena, name);
-    LFS_TRY(ref ? lfs_change_record(&c, &record, err) : lfs_fail_nomem(err));
-    LFS_TRY(lfs_remove(c.root, ref, c.sync, err));
     struct lfs_error why;
+    errint_t result = ref ? lfs_change_record(&c, &record, err) : lfs_fail_nomem(err);
+    if (result == 0)
+        result = lfs_remove(c.root, ref, c.sync, err);
+    if (result < 0 && lfs_change_forget(&c, &why) < 0)
+        lfs_log(LFS_LOG_WARNING, "%s", why.message);
+    LFS_TRY(result);
     if (throw_away(&c, name, &why) < 0 ||
         lfs_change_forget(&c, &why) < 0) /* the branch is gone; files wait for the next try */
         lfs_log(LFS_LOG_WARNING, "files of the deleted branch %s are left: %s", name, why.message);

@@ -41,9 +41,9 @@ errint_t lfs_command_number(const char *text, const char *what, uint64_t *out, s
 
 /* --- which verb takes which option --- */
 
-enum { MERGING = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REVERT | LFS_VERB_UNDO };
+enum { MERGING = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REBASE | LFS_VERB_REVERT | LFS_VERB_UNDO };
 enum { COMMITTING = MERGING | LFS_VERB_REHOME };
-enum { DECIDING = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REVERT }; /* an undo goes back as a whole or not at all */
+enum { DECIDING = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REBASE | LFS_VERB_REVERT }; /* an undo goes back as a whole or not at all */
 
 static const struct {
     const char *name;
@@ -55,13 +55,13 @@ static const struct {
     {"schema=", DECIDING},
     {"config=", DECIDING},
     {"indexes=", DECIDING},
-    {"only=", DECIDING},
+    {"only=", LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REVERT},
     {"mode=", LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REHOME}, /* the others bring nothing from elsewhere */
-    {"fieldids=", LFS_VERB_MERGE | LFS_VERB_PICK},
+    {"fieldids=", LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REBASE},
     {"ff=", LFS_VERB_MERGE},
     {"base=", LFS_VERB_MERGE},
     {"replay", LFS_VERB_MERGE},
-    {"squash", LFS_VERB_PICK},
+    {"squash", LFS_VERB_PICK | LFS_VERB_REBASE},
     {"steps=", LFS_VERB_UNDO},
     {"from=", LFS_VERB_BRANCH | LFS_VERB_TAG},
     {"older-than=", LFS_VERB_GC},
@@ -76,6 +76,7 @@ static const struct {
     const char *file;
 } files[] = {{LFS_VERB_MERGE, ".merge"},
              {LFS_VERB_PICK, ".cherry-pick"},
+             {LFS_VERB_REBASE, ".rebase"},
              {LFS_VERB_REVERT, ".revert"},
              {LFS_VERB_UNDO, ".undo"},
              {LFS_VERB_REHOME, ".rehome"},

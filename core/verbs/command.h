@@ -23,6 +23,7 @@ enum lfs_verb_kind {
     LFS_VERB_BRANCH = 32,
     LFS_VERB_TAG = 64,
     LFS_VERB_GC = 128,
+    LFS_VERB_REBASE = 256,
 };
 
 struct lfs_command {

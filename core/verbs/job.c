@@ -457,6 +457,7 @@ static errint_t make_request(const struct lfs_job *job, struct lfs_commit_reques
         .partial = job->partial,
         .naming = job->target.naming,
         .mode = c->has_mode ? c->mode : call->settings->mode,
+        .aside = job->context->aside && job->target.branch.uuid == job->context->aside->branch.uuid,
         .sync = call->settings->sync,
         .properties = list,
         .n_properties = n,

@@ -439,7 +439,7 @@ static bool is_followable(const struct lfs_history *history) {
     for (size_t i = 0; i < history->count; i++) {
         const LanceTransaction *t = history->steps[i].after->manifest.transaction;
         plain = plain && t && t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_OVERWRITE &&
-                t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_RESTORE;
+                (t->operation_case != LANCE__TABLE__TRANSACTION__OPERATION_RESTORE || lfs_transaction_restates(t));
     }
     return plain;
 }

@@ -59,7 +59,8 @@ static errint_t read_source(struct lfs_job *job, struct lfs_error *err) {
     errint_t result = lfs_lines_version(&job->context->lines, s->branch.uuid, s->version, &job->source.version, err);
     return result == -ENODATA
                ? lfs_fail(err, LFS_E_NO_BASE, "version %" PRIu64 " of %s was cleaned away, so its commits cannot be replayed "
-                          "one by one: merge without replay", s->version, s->branch.name)
+                          "one by one: %s", s->version, s->branch.name,
+                          job->spec->is_merge && strcmp(job->spec->operation, "merge") ? "add squash" : "merge without replay")
                : result;
 }
 
@@ -97,8 +98,13 @@ static const struct lfs_job_spec skipping = {
 
 /* --- several --- */
 
+/* A rebase's step: a merge of one state of the old line after the other into the new one. */
+static const struct lfs_job_spec rebasing = {
+    .operation = LFS_OPERATION_REBASE, .is_merge = true, .skips_empty = true, .prepare = prepare};
+
 struct builder {
     struct lfs_verb_context *context;
+    bool rebase;
     struct lfs_series series;
     size_t capacity;
     struct lfs_vector held; /* by the target and the sources so far */
@@ -120,14 +126,15 @@ static errint_t add_step(struct builder *b, const struct lfs_branch *branch, uin
         b->capacity = capacity;
     }
     if (s->n_steps == LFS_SERIES_STEPS_MAX)
-        return lfs_fail(err, LFS_E_TOO_BIG, "more than %u versions by one command: merge a part of them first, as in %s@%" PRIu64,
-                        LFS_SERIES_STEPS_MAX, branch->name, version);
+        return lfs_fail(err, LFS_E_TOO_BIG, "more than %u versions by one command: %s %s@%" PRIu64, LFS_SERIES_STEPS_MAX,
+                        b->rebase ? "add squash; they go on behind" : "merge a part of them first, as in", branch->name, version);
     struct lfs_merge_source *source = LFS_NEW(arena, struct lfs_merge_source);
     char *label = lfs_sprintf(arena, "%s@%" PRIu64, branch->name, version);
     if (!source || !label)
         return lfs_fail_nomem(err);
     *source = (struct lfs_merge_source){NULL, *branch, version};
-    s->steps[s->n_steps++] = (struct lfs_series_step){is_last ? &lfs_merge_job : &skipping, source, label, follows};
+    const struct lfs_job_spec *spec = b->rebase ? &rebasing : is_last ? &lfs_merge_job : &skipping;
+    s->steps[s->n_steps++] = (struct lfs_series_step){spec, source, label, follows};
     return 0;
 }
 
@@ -141,8 +148,8 @@ static errint_t check_replayable(struct builder *b, const struct lfs_branch *bra
     const LanceTransaction *t = v->manifest.transaction;
     bool rewrite = t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_REWRITE;
     lfs_version_release(v);
-    return rewrite ? lfs_fail(err, LFS_E_UNSUPPORTED, "%s@%" PRIu64 " is a compaction, which cannot be replayed by itself: "
-                              "merge without replay", branch->name, version)
+    return rewrite ? lfs_fail(err, LFS_E_UNSUPPORTED, "%s@%" PRIu64 " is a compaction, which cannot be replayed by itself: %s",
+                              branch->name, version, b->rebase ? "add squash" : "merge without replay")
                    : 0;
 }
 
@@ -194,6 +201,22 @@ static errint_t build(struct builder *b, const char **words, size_t n, struct lf
     LFS_TRY(lfs_buf_check(&b->label, err));
     b->series.source = lfs_strdup(b->context->arena, (const char *)b->label.data);
     return b->series.source ? 0 : lfs_fail_nomem(err);
+}
+
+errint_t lfs_rebase_steps(struct lfs_verb_context *context, const struct lfs_branch *branch, uint64_t version,
+                          const struct lfs_vector *held, struct lfs_series *out, struct lfs_error *err) {
+    struct builder b = {.context = context, .rebase = true, .series = *out};
+    struct lfs_vector all;
+    lfs_vector_init(&b.held, context->arena);
+    LFS_TRY(lfs_vector_join(&b.held, held, err));
+    lfs_vector_init(&all, context->arena);
+    LFS_TRY(lfs_number_vector(branch, version, NULL, &all, err));
+    if (lfs_vector_within(&all, held))
+        return 0;
+    LFS_TRY(context->command->squash ? add_step(&b, branch, version, true, false, err)
+                                     : add_commits(&b, branch, version, err));
+    *out = b.series;
+    return 0;
 }
 
 static errint_t run_series(struct lfs_verb_context *context, const char *target, size_t n, struct lfs_error *err) {

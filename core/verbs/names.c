@@ -82,11 +82,20 @@ errint_t lfs_change_record(struct lfs_change *c, const struct lfs_record *record
     return lfs_write_new(c->root, c->dir, RECORD, &text, c->sync, err);
 }
 
+bool lfs_change_recorded(const struct lfs_change *c) {
+    char *record = lfs_join(c->arena, c->dir, RECORD);
+    return !record || lfs_path_kind(c->root, record) != LFS_PATH_NONE;
+}
+
+errint_t lfs_change_unrecord(struct lfs_change *c, struct lfs_error *err) {
+    char *record = lfs_join(c->arena, c->dir, RECORD);
+    return record ? lfs_remove(c->root, record, c->sync, err) : lfs_fail_nomem(err);
+}
+
 errint_t lfs_change_forget(struct lfs_change *c, struct lfs_error *err) {
     if (!c->dir)
         return 0;
-    char *record = lfs_join(c->arena, c->dir, RECORD);
-    LFS_TRY(record ? lfs_remove(c->root, record, c->sync, err) : lfs_fail_nomem(err));
+    LFS_TRY(lfs_change_unrecord(c, err));
     LFS_TRY(lfs_remove_tree(c->root, c->dir, err));
     c->dir = NULL;
     lfs_remove_empty(c->root, CHANGES_DIR, "_lancefs"); /* where it was the last one */
@@ -116,6 +125,8 @@ static errint_t finish(struct lfs_change *c, const struct lfs_record *record, st
         return lfs_finish_remove(c, record, err);
     if (strcmp(what, "rename") == 0 && record->words[2] && lfs_branch_name_check(record->words[2], err) == 0)
         return lfs_finish_rename(c, record, err);
+    if (strcmp(what, "switch") == 0 && record->words[2])
+        return lfs_finish_switch(c, record, err);
     return lfs_fail(err, LFS_E_CORRUPT, "%s/" RECORD " is no repair record", c->dir);
 }
 

@@ -114,9 +114,15 @@ errint_t lfs_verb_branch(struct lfs_verb_context *context, const char *word, str
 errint_t lfs_verb_tip(struct lfs_verb_context *context, const char *name, struct lfs_state *out,
                       struct lfs_error *err) {
     struct lfs_dataset *ds = context->call->dataset;
+    const struct lfs_aside *aside = context->aside;
     uint64_t tip;
-    LFS_TRY(lfs_dataset_branch(ds, context->arena, name, &out->branch, err));
+    if (aside && strcmp(name, aside->branch.name) == 0)
+        out->branch = aside->branch;
+    else
+        LFS_TRY(lfs_dataset_branch(ds, context->arena, name, &out->branch, err));
     LFS_TRY(lfs_dataset_tip(ds, out->branch.dir, &tip, &out->naming, err));
+    if (aside && out->branch.uuid == aside->branch.uuid && aside->version)
+        tip = aside->version;
     return lfs_dataset_version(ds, out->branch.dir, tip, &out->version, err);
 }
 

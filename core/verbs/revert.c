@@ -110,6 +110,7 @@ struct search {
     uint64_t left;          /* merges still to find */
     uint64_t newest, oldest;
     bool others; /* other commits since the oldest merge found so far */
+    bool rebased; /* the line begins with a rebase, before which there is nothing of it to undo */
     struct lfs_buf list;
 };
 
@@ -120,7 +121,11 @@ static errint_t look_at(struct lfs_job *job, uint64_t number, struct search *s, 
     const char *operation = lfs_transaction_property(t, LFS_PROPERTY_OPERATION);
     const char *undone = lfs_transaction_property(t, LFS_PROPERTY_UNDONE);
     errint_t result = 0;
-    if (undone) {
+    if (operation && strcmp(operation, LFS_OPERATION_REBASE) == 0) {
+        s->rebased = true;
+    } else if (operation && strcmp(operation, LFS_OPERATION_UNDO_REBASE) == 0) {
+        ; /* it changed nothing */
+    } else if (undone) {
         result = lfs_list_add(&s->undone, job->arena, lfs_strdup(job->arena, undone)) ? 0 : lfs_fail_nomem(err);
     } else if (operation && strcmp(operation, "merge") == 0) {
         if (!was_undone(&s->undone, number)) {
@@ -140,8 +145,11 @@ static errint_t find_merges(struct lfs_job *job, struct search *s, struct lfs_er
     const struct lfs_branch *b = &job->target.branch;
     uint64_t first = lfs_branch_first(b), steps = job->context->command->steps;
     s->left = steps;
-    for (uint64_t v = job->target.version->number; v > first && s->left; v--)
+    for (uint64_t v = job->target.version->number; v > first && s->left && !s->rebased; v--)
         LFS_TRY(look_at(job, v, s, err));
+    if (s->left && s->rebased)
+        return lfs_fail(err, LFS_E_UNSUPPORTED,
+                        "%s was rebased, and other commits were made since: going back to the old line would lose them", b->name);
     if (s->left)
         return lfs_fail(err, LFS_E_NOT_FOUND, "%s has no %s to undo", b->name, steps > 1 ? "so many merges" : "merge");
     if (s->others)
@@ -169,5 +177,11 @@ static const struct lfs_job_spec undo_spec = {.operation = "undo", .prepare = pr
 errint_t lfs_verb_undo(struct lfs_verb_context *context, struct lfs_error *err) {
     if (context->command->n_words)
         return lfs_fail(err, LFS_E_USAGE, "undo takes no ref; steps=N undoes the last N merges");
+    bool rebased;
+    LFS_TRY(lfs_verb_is_rebased(context, &rebased, err));
+    if (rebased && context->command->steps == 1)
+        return lfs_verb_undo_rebase(context, err);
+    if (rebased)
+        return lfs_fail(err, LFS_E_USAGE, "the last thing to undo is a rebase, which is a step of its own: steps=1");
     return lfs_job_run(context, &undo_spec, context->call->branch, NULL, err);
 }

@@ -192,12 +192,14 @@ static void add_version(struct series *s, uint64_t version) {
     s->run_first = s->run_last = version;
 }
 
-/* version:, versions: and the lines of what has been written. */
+/* version:, versions: and the lines of what has been written. (Aside the newest version is the caller's.) */
 static void answer_written(struct series *s) {
     struct lfs_buf *out = s->context->answer;
     end_run(s);
     lfs_buf_add(&s->versions, "", 1);
-    if (s->written) {
+    if (s->written && s->spec->aside) {
+        lfs_buf_printf(out, "versions: \"%s\"\n", s->versions.failed ? "" : (const char *)s->versions.data);
+    } else if (s->written) {
         lfs_answer_number(out, "version", s->last.version);
         lfs_buf_printf(out, "versions: \"%s\"\n", s->versions.failed ? "" : (const char *)s->versions.data);
         lfs_answer_text(out, "transaction", s->last.transaction);
@@ -206,9 +208,10 @@ static void answer_written(struct series *s) {
 
 static void answer_refs(struct series *s) {
     struct lfs_buf *out = s->context->answer;
-    char *target = lfs_sprintf(arena_of(s), "%s@%" PRIu64, s->target_name, s->first_tip);
+    const char *target = s->spec->aside ? s->spec->aside->onto
+                                        : lfs_sprintf(arena_of(s), "%s@%" PRIu64, s->target_name, s->first_tip);
     lfs_answer_text(out, "source", s->spec->source);
-    lfs_answer_text(out, "target", target ? target : "");
+    lfs_answer_text(out, s->spec->aside ? "onto" : "target", target ? target : "");
     if (s->base)
         lfs_answer_text(out, "base", s->base);
 }
@@ -224,10 +227,12 @@ static void answer_counts(struct series *s) {
 
 static void answer_done(struct series *s) {
     struct lfs_buf *out = s->context->answer;
-    bool dry = s->context->command->dry_run && s->lines.count;
-    lfs_answer_text(out, "result", dry ? "dry-run" : s->lines.count ? s->result : "up-to-date");
+    const struct lfs_series_aside *aside = s->spec->aside;
+    bool dry = s->context->command->dry_run && (s->lines.count || aside);
+    const char *result = s->lines.count ? (aside ? aside->result : s->result) : aside ? aside->nothing : "up-to-date";
+    lfs_answer_text(out, "result", dry ? "dry-run" : result);
     if (dry)
-        lfs_answer_text(out, "would-be", s->result);
+        lfs_answer_text(out, "would-be", result);
     answer_refs(s);
     answer_written(s);
     if (s->lines.count)
@@ -246,12 +251,13 @@ static errint_t answer_failed(struct series *s, size_t at, errint_t result, stru
     else
         lfs_answer_error(out, &why);
     lfs_buf_printf(out, "step: \"%s, %zu of %zu\"\n", label, at + 1, s->spec->n_steps);
-    if (s->written) {
+    bool shown = s->written && !s->spec->aside;
+    if (shown) {
         answer_written(s);
         lfs_answer_list(out, "steps", &s->lines);
     }
     lfs_fail(err, why.code, "%s, %zu of %zu: %s; %s", label, at + 1, s->spec->n_steps, why.message,
-             s->written ? "what came before it is committed" : "nothing was committed");
+             shown ? "what came before it is committed" : "nothing was committed");
     err->sys_errno = why.sys_errno;
     return result;
 }
@@ -334,6 +340,8 @@ static errint_t run(struct series *s, struct lfs_error *err) {
             result = tell_plan(s, err);
         else if (result == 0 && (result = ask(s, err)) == 0) {
             s->inner.lines.n_planned = 0; /* from here on what is on the disk counts */
+            if (s->spec->aside)
+                LFS_TRY(s->spec->aside->begin(s->spec->aside->argument, err));
             result = commit_rest(s, &at, err);
         }
         if (result == 0) {

@@ -26,7 +26,23 @@ struct lfs_series {
     const char *source; /* for the answer: "feature@3..6", "a@3, b@5" */
     struct lfs_series_step *steps;
     size_t n_steps;
+    const struct lfs_series_aside *aside; /* NULL: a branch that others see */
 };
+
+/* Of a series on a branch that is made aside: what comes of it is shown by the caller, afterwards, or never. */
+struct lfs_series_aside {
+    const char *onto;            /* "main@7", for the answer */
+    const char *result, *nothing; /* what the answer calls it: with steps that made versions, and without */
+    /* When all is planned, before the first version is written. */
+    errint_t (*begin)(void *argument, struct lfs_error *err);
+    void *argument;
+};
+
+/* The steps of a rebase: a merge each of those versions of a branch, up to `version`, and of the lines that it comes from, of
+ * which `held` says that the new line lacks them; with squash one of all. LFS_E_UNSUPPORTED for what cannot be replayed by
+ * itself. In merge.c. */
+errint_t lfs_rebase_steps(struct lfs_verb_context *context, const struct lfs_branch *branch, uint64_t version,
+                          const struct lfs_vector *held, struct lfs_series *out, struct lfs_error *err);
 
 /* Run it and write the answer: that of one job, with versions: beside version:, and a line for each version that was
  * made. LFS_E_TOO_BIG over LFS_SERIES_STEPS_MAX steps. */

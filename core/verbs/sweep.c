@@ -34,24 +34,31 @@ static bool is_after(struct timespec a, struct timespec b) {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* A hard link keeps the time of the bytes; the time of the last change of status tells when the name came. */
-static bool is_young(const struct lfs_sweep *s, const struct stat *st) {
-    return is_after(st->st_mtim, s->before) || is_after(st->st_ctim, s->before);
+/* What was met of a file with several names; NULL when that is nothing yet (and `add` is false), or memory is short. */
+static uint64_t *met(struct lfs_sweep *s, const struct stat *st, bool add) {
+    char *key = lfs_sprintf(s->arena, "%llu:%llu", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
+    uint64_t *count = key ? lfs_map_get(&s->seen, key) : NULL;
+    if (count || !key || !add)
+        return count;
+    count = LFS_NEW(s->arena, uint64_t);
+    return count && lfs_map_put(&s->seen, key, count) ? count : NULL;
+}
+
+/* A hard link keeps the time of the bytes; the time of the last change of status tells when the name came. But also when
+ * another name went: of a file that this very run took a name from, that time says nothing. */
+static bool is_young(struct lfs_sweep *s, const struct stat *st) {
+    return is_after(st->st_mtim, s->before) || (is_after(st->st_ctim, s->before) && !(s->remove && met(s, st, false)));
 }
 
 /* Is this the last name of the file? When nothing is removed, the names met before count as gone. */
 static errint_t is_last_name(struct lfs_sweep *s, const struct stat *st, bool *last, struct lfs_error *err) {
     *last = st->st_nlink <= 1;
-    if (s->remove || *last)
+    if (*last)
         return 0;
-    char *key = lfs_sprintf(s->arena, "%llu:%llu", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
-    uint64_t *met = key ? lfs_map_get(&s->seen, key) : NULL;
-    if (!met) {
-        met = LFS_NEW(s->arena, uint64_t);
-        if (!key || !met || !lfs_map_put(&s->seen, key, met))
-            return lfs_fail_nomem(err);
-    }
-    *last = ++*met >= st->st_nlink;
+    uint64_t *count = met(s, st, true);
+    if (!count)
+        return lfs_fail_nomem(err);
+    *last = ++*count >= st->st_nlink && !s->remove;
     return 0;
 }
 

@@ -35,7 +35,7 @@ struct lfs_sweep {
     /* the result */
     struct lfs_swept kinds[LFS_SWEPT_KINDS];
     uint64_t n_young;    /* files that nothing holds but that are too young to go */
-    struct lfs_map seen; /* when nothing is removed: how many names of a file were met */
+    struct lfs_map seen; /* files with several names: when nothing is removed, how many were met; else those that lost one */
 };
 
 /* All of the data set. The reach must have been read under the lock that is held, when files are removed. */

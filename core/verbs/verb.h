@@ -17,6 +17,13 @@ struct lfs_pin {
     uint64_t version;
 };
 
+/* A branch that is being made aside (rebase): under its name a job finds this one, and its line's versions. */
+struct lfs_aside {
+    struct lfs_branch branch;
+    uint64_t
+        version; /* the only one, while there is nothing on the disk and `branch.dir` is still its parent's; else 0 */
+};
+
 struct lfs_verb_context {
     const struct lfs_verb_call *call;
     const char *verb; /* the control file's name without its dot */
@@ -30,6 +37,7 @@ struct lfs_verb_context {
     bool pinned;           /* they mean that still: a command that is continued */
     const struct lfs_chosen_list *chosen; /* choices for single conflicts (found.h); NULL: none */
     struct lfs_found *found;              /* what the plans have in conflict; NULL: nobody asks */
+    const struct lfs_aside *aside;        /* NULL but for a rebase's own jobs */
 };
 
 errint_t lfs_verb_merge(struct lfs_verb_context *context, struct lfs_error *err);
@@ -38,6 +46,10 @@ errint_t lfs_verb_revert(struct lfs_verb_context *context, struct lfs_error *err
 errint_t lfs_verb_make_branch(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_tag(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_undo(struct lfs_verb_context *context, struct lfs_error *err);
+errint_t lfs_verb_rebase(struct lfs_verb_context *context, struct lfs_error *err);
+/* .undo where the last thing that happened to the branch is a rebase: the name moves back to the old line. */
+errint_t lfs_verb_is_rebased(struct lfs_verb_context *context, bool *out, struct lfs_error *err);
+errint_t lfs_verb_undo_rebase(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_rehome(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_gc(struct lfs_verb_context *context, struct lfs_error *err);
 

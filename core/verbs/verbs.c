@@ -58,6 +58,20 @@ static const struct verb verbs[] = {
      "#\n"
      "# Options: mode=graft|link|copy  expect=VERSION  message=\"...\"  property.KEY=VALUE  squash  dry-run\n"
      "#   strategy= rows= columns= schema= config= indexes= only= fieldids=    as in .merge\n"},
+    {".rebase", LFS_VERB_REBASE, lfs_verb_rebase,
+     "# .rebase: ONTO [options]\n"
+     "# replays the commits of this branch that ONTO lacks on top of ONTO, then points this branch's name at the result\n"
+     "#\n"
+     "#   echo main > .rebase                      a version for each commit, as if the branch had begun at main's tip\n"
+     "#   echo 'tags/v1 squash' > .rebase          all of them as one version, on top of the version that a tag names\n"
+     "#   echo 'main dry-run' > .rebase            what it would do; nothing is written\n"
+     "#   echo steps=1 > .undo                     back to the line as it was, while .gc has not removed it\n"
+     "#\n"
+     "# All is planned before anything is written, and the name moves in one step: a conflict changes nothing. Refused while\n"
+     "# another branch or a tag stands on this one, and for main.\n"
+     "#\n"
+     "# Options: squash  expect=VERSION  message=\"...\"  property.KEY=VALUE  dry-run\n"
+     "#   strategy= rows= columns= schema= config= indexes= fieldids=    as in .merge; the source is this branch\n"},
     {".revert", LFS_VERB_REVERT, lfs_verb_revert,
      "# .revert: VERSION [options]\n"
      "# write a version of this branch here to take back what it changed; later commits stay\n"
@@ -69,9 +83,9 @@ static const struct verb verbs[] = {
      "VERSION\n"},
     {".undo", LFS_VERB_UNDO, lfs_verb_undo,
      "# .undo: [steps=N] [options]\n"
-     "# takes back this branch's last merge (or its last N), so that it can be made again. Of a merge that made "
-     "several\n"
-     "# versions (replay, several sources) each version is one step.\n"
+     "# takes back this branch's last merge (or its last N), so that it can be made again. Of a merge that made several\n"
+     "# versions (replay, several sources) each version is one step. Where a rebase was the last thing, the branch's name goes\n"
+     "# back to the line that it had before.\n"
      "#\n"
      "#   echo steps=1 > .undo\n"
      "#\n"
@@ -115,8 +129,8 @@ static const struct verb verbs[] = {
      "# how far it is.\n"},
 };
 
-const char *const lfs_branch_control_files[] = {".merge",  ".cherry-pick", ".revert", ".undo",
-                                                ".rehome", ".branch",      ".tag",    NULL};
+const char *const lfs_branch_control_files[] = {".merge", ".cherry-pick", ".rebase", ".revert", ".undo",
+                                                ".rehome", ".branch",     ".tag",    NULL};
 const char *const lfs_root_control_files[] = {".merge", ".gc", NULL};
 
 static const struct verb *find(const char *file) {

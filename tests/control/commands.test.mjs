@@ -240,32 +240,32 @@ test("a word that is no option is a second source: feature nonsense is ENOENT, a
 
 // Which verb takes which option: one that means nothing to a verb is never ignored.
 const OPTIONS = {
-  "strategy=dest-wins": [".merge", ".cherry-pick", ".revert"],
-  "rows=dest-wins": [".merge", ".cherry-pick", ".revert"],
-  "columns=dest-wins": [".merge", ".cherry-pick", ".revert"],
-  "schema=dest-wins": [".merge", ".cherry-pick", ".revert"],
-  "config=dest-wins": [".merge", ".cherry-pick", ".revert"],
-  "indexes=dest-wins": [".merge", ".cherry-pick", ".revert"],
+  "strategy=dest-wins": [".merge", ".cherry-pick", ".rebase", ".revert"],
+  "rows=dest-wins": [".merge", ".cherry-pick", ".rebase", ".revert"],
+  "columns=dest-wins": [".merge", ".cherry-pick", ".rebase", ".revert"],
+  "schema=dest-wins": [".merge", ".cherry-pick", ".rebase", ".revert"],
+  "config=dest-wins": [".merge", ".cherry-pick", ".rebase", ".revert"],
+  "indexes=dest-wins": [".merge", ".cherry-pick", ".rebase", ".revert"],
   "only=rows,columns,schema,config,indexes": [".merge", ".cherry-pick", ".revert"],
   "mode=link": [".merge", ".cherry-pick"],
-  "fieldids=strict": [".merge", ".cherry-pick"],
+  "fieldids=strict": [".merge", ".cherry-pick", ".rebase"],
   "ff=auto": [".merge"],
   "base=main@2": [".merge"],
   replay: [".merge"],
-  squash: [".cherry-pick"],
+  squash: [".cherry-pick", ".rebase"],
   "steps=1": [".undo"],
   "from=3": [],
   "older-than=7d": [],
-  "expect=6": [".merge", ".cherry-pick", ".revert", ".undo"],
-  'message="a b"': [".merge", ".cherry-pick", ".revert", ".undo"],
-  "property.k=v": [".merge", ".cherry-pick", ".revert", ".undo"],
+  "expect=6": [".merge", ".cherry-pick", ".rebase", ".revert", ".undo"],
+  'message="a b"': [".merge", ".cherry-pick", ".rebase", ".revert", ".undo"],
+  "property.k=v": [".merge", ".cherry-pick", ".rebase", ".revert", ".undo"],
 };
-const WORDS = { ".merge": "feature", ".cherry-pick": "feature@6", ".revert": "6", ".undo": "" };
+const WORDS = { ".merge": "feature", ".cherry-pick": "feature@6", ".rebase": "main", ".revert": "6", ".undo": "" };
 test("each verb takes the options that mean something to it, and says of the others whose they are", async (t) => {
   const g = await overlap(t);
   for (const [file, word] of Object.entries(WORDS))
     for (const [option, takers] of Object.entries(OPTIONS)) {
-      const r = await ctl(control(g, "main", file), `${word} ${option} dry-run`),
+      const r = await ctl(control(g, file === ".rebase" ? "feature" : "main", file), `${word} ${option} dry-run`),
         name = option.replace(/=.*|^(property\.).*/, "$1");
       if (takers.includes(file)) {
         assert.notEqual(r.errno, "EINVAL", `${file} takes ${option}: ${r.answer.text}`);

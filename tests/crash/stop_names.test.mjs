@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon is killed in the middle of mkdir, rmdir, mv and the making of a tag. Whatever the moment: the next mount finds
-// the old state or the new one, stock Lance reads every branch of it, and a second try comes through.
+// The daemon is killed in the middle of mkdir, rmdir, mv, a rebase and its undoing, and the making of a tag. Whatever the
+// moment: the next mount (or fsck.lancefs -y, every other time) finds the old state or the new one, stock Lance reads every
+// branch of it, nothing is lost, and a second try comes through.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fs from "node:fs";
 import path from "node:path";
 import { json, refFile, settled } from "../harness/names.mjs";
 import { mount } from "../harness/mount.mjs";
-import { must, sh } from "../harness/proc.mjs";
+import { must, run, sh } from "../harness/proc.mjs";
 import { expectRows, rows, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
-import { ENGINES, generate, stopperPath, workspace } from "../harness/workspace.mjs";
+import { tip } from "../interop/manifest.mjs";
+import { ENGINES, generate, LANCEFS, stopperPath, workspace } from "../harness/workspace.mjs";
 import { calls } from "./stops.mjs";
 
 // chain
@@ -20,7 +22,12 @@ const FEATURE = [...without(rows(0, 10), 1), ...rows(100, 2, "f")],
   OLD = [...rows(0, 5), ...rows(400, 1, "o")],
   CHAIN = { main: MAIN, feature: FEATURE, "exp/sub": SUB, "exp/sub/deep": [...without(SUB, 6), ...rows(300, 2, "d")], old: OLD, idle: FEATURE };
 const { feature: _, ...OTHERS } = CHAIN,
-  { old: _old, ...WITHOUT_OLD } = CHAIN;
+  { old: _old, ...WITHOUT_OLD } = CHAIN,
+  REBASED = { ...CHAIN, old: [...MAIN, ...rows(400, 1, "o")] };
+const isRebased = (g) => json(refFile(g, "old")).parentVersion === tip(g.ds);
+
+// How many stops of a verb are made, evenly chosen; LANCEFS_STOPS=0: before each call.
+const STOPS = Number(process.env.LANCEFS_STOPS ?? 40);
 
 const VERBS = {
   mkdir: { script: "mkdir tree/new", after: { ...CHAIN, new: MAIN } },
@@ -37,6 +44,20 @@ const VERBS = {
     extra: { "deeper/x": OLD },
     after: { ...OTHERS, "deeper/renamed": FEATURE },
     tagged: ["feature", "deeper/renamed"],
+  },
+  ".rebase": {
+    prepare: (g) => stock.lance12.op(g.ds, "old", "delete", { where: "id = 400" }).then(() => stock.lance12.op(g.ds, "old", "add", { rows: rows(400, 1, "o") })),
+    script: "echo main > tree/old/.rebase",
+    after: REBASED,
+    isNew: isRebased,
+  },
+  ".undo of a rebase": {
+    dirs: "echo main > tree/old/.rebase",
+    script: "echo steps=1 > tree/old/.undo",
+    before: REBASED,
+    after: CHAIN,
+    isNew: (g) => !isRebased(g),
+    once: true, // it has no merge to undo then
   },
   "ln -s in tags": { script: "ln -s ../tree/feature/.versions/2 tags/new", after: CHAIN, tag: "new" },
 };
@@ -60,14 +81,18 @@ async function stopped(w, g, verb, n) {
 
 const names = (m) => must(shell(m, "find tree -name data -printf '%h\\n' | sed s,tree/,, | sort")).then((r) => r.stdout.trim().split("\n"));
 
-async function recovers(w, g, verb, where, engine) {
-  const before = { ...CHAIN, ...verb.extra },
+const fsck = (g, ...words) => run(path.join(path.dirname(LANCEFS), "fsck.lancefs"), [...words, g.ds]);
+
+async function recovers(w, g, verb, where, engine, byCheck) {
+  const before = { ...(verb.before ?? CHAIN), ...verb.extra },
     after = { ...verb.after, ...verb.extra },
-    m = await mount(w, g.ds);
+    check = byCheck && (await fsck(g, "-y"));
+  if (check) assert.ok([0, 1].includes(check.code), `${where}: fsck -y: ${check.stdout}`);
+  const m = await mount(w, g.ds);
   try {
     g.m = m;
     const found = await names(m),
-      isNew = verb.tag ? fs.existsSync(path.join(g.ds, "_refs/tags", `${verb.tag}.json`)) : found.join() === Object.keys(after).sort().join();
+      isNew = verb.isNew ? verb.isNew(g) : verb.tag ? fs.existsSync(path.join(g.ds, "_refs/tags", `${verb.tag}.json`)) : found.join() === Object.keys(after).sort().join();
     const state = isNew ? after : before;
     assert.deepEqual(found, Object.keys(state).sort(), "the old state or the new one");
     settled(g);
@@ -76,12 +101,15 @@ async function recovers(w, g, verb, where, engine) {
     assert.deepEqual((await stock[engine].op(g.ds, "main", "branches")).value, Object.keys(state).filter((x) => x !== "main").sort());
     if (verb.tagged) assert.equal(json(path.join(g.ds, "_refs/tags/t.json")).branch, verb.tagged[isNew ? 1 : 0]);
     const again = await shell(m, verb.script);
-    assert.equal(again.code === 0, !isNew, `the second try: ${again.stderr}`);
+    assert.equal(again.code === 0, !isNew || (!!verb.isNew && !verb.once), `the second try: ${again.stderr}`);
     assert.deepEqual(await names(m), Object.keys(after).sort(), "after the second try");
     settled(g);
-    const changed = Object.keys(after).find((x) => !(x in before)) ?? "feature";
+    const changed = Object.keys(after).find((x) => !(x in before)) ?? (verb.isNew ? "old" : "feature");
     await stock[engine].op(g.ds, changed, "add", { rows: rows(900, 1) });
     await m.unmount();
+    if (verb.isNew) expectRows(await stock[engine].read(g.ds, "old"), [...after.old, ...rows(900, 1)], "after the second try");
+    const left = await fsck(g);
+    assert.equal(left.code, 0, left.stdout);
     return isNew;
   } catch (e) {
     e.message = `${where}: ${e.message}\n${m.log()}`;
@@ -97,7 +125,9 @@ function stops(made) {
     const kind = call.replace(/ \(\d+\)$/, "").replace(/names\/[^/ ]+/, "names/#");
     kinds.set(kind, [...(kinds.get(kind) ?? []), i + 1]);
   });
-  return [...new Set([...kinds.values()].flatMap((list) => [list[0], list.at(-1)]))].sort((a, b) => a - b);
+  const all = [...new Set([...kinds.values()].flatMap((list) => [list[0], list.at(-1)]))].sort((a, b) => a - b);
+  if (!STOPS || all.length <= STOPS) return all;
+  return Array.from({ length: STOPS }, (_, i) => all[Math.round((i * (all.length - 1)) / (STOPS - 1))]);
 }
 
 for (const [name, verb] of Object.entries(VERBS))
@@ -107,12 +137,13 @@ for (const [name, verb] of Object.entries(VERBS))
       moments = { before: 0, after: 0 };
     const { code, made } = await stopped(w, g, verb, 0);
     assert.equal(code, 0, "with no stop it comes through");
-    for (const [i, n] of stops(made).entries()) {
+    const chosen = stops(made);
+    for (const [i, n] of chosen.entries()) {
       const where = `stopped before call ${n}, ${made[n - 1]}`,
         r = await stopped(w, g, verb, n);
       assert.notEqual(r.code, 0, `${where}: it never came to it`);
-      (await recovers(w, g, verb, where, ENGINES[i % 2])) ? moments.after++ : moments.before++;
+      (await recovers(w, g, verb, where, ENGINES[i % 2], i % 4 > 1)) ? moments.after++ : moments.before++;
     }
-    t.diagnostic(`${moments.before} stops before it counted, ${moments.after} after, of ${made.length} calls`);
+    t.diagnostic(`${chosen.length} stops, ${moments.before} before it counted, ${moments.after} after, of ${made.length} calls`);
     assert.ok(moments.before >= 1 && moments.before + moments.after >= 3, "the stops hit it");
   });

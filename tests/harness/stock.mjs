@@ -79,6 +79,13 @@ export function startStock(engine) {
     op: (dir, branch, op, args) => request({ what: "op", dir, branch, op, args }),
     tables: (dir) => request({ what: "tables", dir }),
     create: (dir, rows, options) => request({ what: "create", dir, rows, options }),
+    // a table that stays open at the version that it has now: { read(), op(operation, arguments), close() }
+    keep: async (dir, branch) => {
+      const key = `${next}`;
+      await request({ what: "keep", key, dir, branch });
+      const use = (op, args) => request({ what: "kept", key, op, args });
+      return { read: () => use("read"), op: use, close: () => use("close") };
+    },
     stop: () => child?.kill("SIGKILL"),
   };
 }

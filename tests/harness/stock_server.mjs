@@ -3,13 +3,15 @@
 // side, so a test can race several commits of one engine too.
 import readline from "node:readline";
 import { loadEngine } from "../interop/engines.mjs";
-import { create, operate, read, tables } from "../interop/reader.mjs";
+import { create, keep, operate, read, tables, useKept } from "../interop/reader.mjs";
 
 const engine = loadEngine(process.argv[2]);
 const ANSWER = {
   read: ({ dir, branch }) => read(engine, dir, branch),
   op: ({ dir, branch, op, args }) => operate(engine, dir, branch, op, args),
   tables: ({ dir }) => tables(engine, dir),
+  keep: ({ key, dir, branch }) => keep(engine, key, dir, branch),
+  kept: ({ key, op, args }) => useKept(engine, key, op, args),
   create: ({ dir, rows, options }) => create(engine, dir, rows, options),
 };
 

@@ -17,20 +17,34 @@ function database(dir) {
   return { root, table: "t", done: () => fs.rmSync(root, { recursive: true, force: true }) };
 }
 
-// Calls fn(table, { db, main }) with the table of `branch` in the data set at `dir`.
-export async function withTable({ lancedb }, dir, branch, fn) {
+// The table of `branch` in the data set at `dir`: { t, db, main, close }.
+async function open({ lancedb }, dir, branch) {
   // a URL or a path that begins with a dot is left as it is spelt: stock Lance compares such strings
   const { root, table, done } = database(/^(file:|\.)/.test(dir) ? dir : path.resolve(dir));
   const opened = [];
   const keep = (x) => (opened.push(x), x);
+  const close = () => {
+    for (const x of opened.reverse()) x.close();
+    done();
+  };
   try {
     const db = keep(await lancedb.connect(root)),
       main = keep(await db.openTable(table));
     const t = !branch || branch === "main" ? main : keep(await (await main.branches()).checkout(branch));
+    return { t, db, main, close };
+  } catch (e) {
+    close();
+    throw e;
+  }
+}
+
+// Calls fn(table, { db, main }) with the table of `branch` in the data set at `dir`.
+export async function withTable(engine, dir, branch, fn) {
+  const { t, db, main, close } = await open(engine, dir, branch);
+  try {
     return await fn(t, { db, main });
   } finally {
-    for (const x of opened.reverse()) x.close();
-    done();
+    close();
   }
 }
 
@@ -79,14 +93,13 @@ async function checkIndexes(t, columns, rows) {
 }
 
 // { version, columns, rows, count, indexes, wrong }: rows are arrays in the order of columns, sorted by the first one.
-export async function read(engine, dir, branch) {
-  return withTable(engine, dir, branch, async (t) => {
-    const columns = (await t.schema()).fields.map((f) => f.name);
-    const rows = (await scan(t, columns)).sort(byIdThenText);
-    const [indexes, wrong] = await checkIndexes(t, columns, rows);
-    return { version: await t.version(), columns, rows, count: await t.countRows(), indexes, wrong };
-  });
+async function readWhole(t) {
+  const columns = (await t.schema()).fields.map((f) => f.name);
+  const rows = (await scan(t, columns)).sort(byIdThenText);
+  const [indexes, wrong] = await checkIndexes(t, columns, rows);
+  return { version: await t.version(), columns, rows, count: await t.countRows(), indexes, wrong };
 }
+export const read = (engine, dir, branch) => withTable(engine, dir, branch, readWhole);
 
 // Cleaning by date needs a date after the newest commit; the same second counts as old enough.
 const NOW = () => new Date(Date.now() + 1000);
@@ -152,6 +165,20 @@ export async function operate(engine, dir, branch, op, args = {}) {
     const out = await OPS[op](t, args, engine, db);
     return { version: await t.version(), value: ANSWERS.has(op) ? out : undefined };
   });
+}
+
+// Tables that stay open, as a long-running program has them: opened by keep, read or written by useKept ("read" or an
+// operation), closed by it with "close".
+const kept = new Map();
+export async function keep(engine, key, dir, branch) {
+  kept.set(key, await open(engine, dir, branch));
+}
+export async function useKept(engine, key, op, args = {}) {
+  const { t, db, close } = kept.get(key);
+  if (op === "read") return readWhole(t);
+  if (op !== "close") return { value: await OPS[op](t, args, engine, db), version: await t.version() };
+  kept.delete(key);
+  return close();
 }
 
 // The tables of a database directory, by name.

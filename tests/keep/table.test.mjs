@@ -72,7 +72,7 @@ for (const mode of ["graft", "link", "copy"])
     });
 
 for (const spelling of Object.keys(SPELLINGS).slice(1))
-  for (const mode of ["graft", "link"])
+  for (const mode of ["graft", "link", "copy"])
     onEach(`${mode}, source and target cleaned through ${spelling}: main keeps every row`, async (t, engine) => {
       const g = await mounted(t, "overlap_deletes", engine);
       await merges(g, "main", `feature mode=${mode}`);

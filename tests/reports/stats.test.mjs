@@ -126,7 +126,8 @@ onEach("commands by verb and result, bytes, operations, handles and lookups", as
 });
 
 onEach("caches: a second look hits, sizes have bounds", async (t, engine) => {
-  const g = await mounted(t, "chain", engine, { options: ["cache_mb=1"] });
+  // two texts of .stats, which are long, must fit beside what is kept
+  const g = await mounted(t, "chain", engine, { options: ["cache_mb=2"] });
   await untilKept(g, () => textOf(g.m.tree("feature", ".schema")));
   await textOf(g.m.tree("feature", ".schema"));
   const before = await stats(g);

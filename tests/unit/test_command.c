@@ -73,7 +73,11 @@ static void each_verb_takes_its_own(void **state) {
     assert_ok(lfs_command_check(&c, LFS_VERB_PICK, ".cherry-pick", &err), err);
     assert_ok(lfs_command_check(&c, LFS_VERB_REVERT, ".revert", &err), err);
     assert_fails(lfs_command_check(&c, LFS_VERB_UNDO, ".undo", &err), err, LFS_E_USAGE,
-                 "strategy= is no option of .undo, but of .merge, .cherry-pick, .revert");
+                 "strategy= is no option of .undo, but of .merge, .cherry-pick, .rebase, .revert");
+    parse("a strategy=dest-wins squash expect=3 message=x dry-run", &c);
+    assert_ok(lfs_command_check(&c, LFS_VERB_REBASE, ".rebase", &err), err);
+    parse("a only=rows", &c);
+    assert_fails(lfs_command_check(&c, LFS_VERB_REBASE, ".rebase", &err), err, LFS_E_USAGE, "only= is no option of .rebase");
     parse("a older-than=7d", &c);
     assert_fails(lfs_command_check(&c, LFS_VERB_MERGE, ".merge", &err), err, LFS_E_USAGE, "older-than= is no option of .merge");
     parse("a replay", &c);
