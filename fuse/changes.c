@@ -145,15 +145,38 @@ errint_t lfs_change_rename(struct lfs_mount *m, struct lfs_node *from_dir, const
     return renameat2(in, name, out, new_name, flags) < 0 ? -errno : 0;
 }
 
-errint_t lfs_change_unlink(struct lfs_mount *m, struct lfs_node *directory, const char *name) {
+/* Does what is shown under this name lie in the branch's own storage? */
+static errint_t expect_own(struct lfs_mount *m, const struct place *p, struct lfs_arena *arena) {
+    struct lfs_view_entry entry;
+    const struct lfs_node *d = p->directory;
+    if (d->kind != LFS_NODE_FILES)
+        return strcmp(p->name, HINT_NAME) ? 0 : -EPERM;
+    char *path = lfs_join(arena, d->text, p->name);
+    char *own = lfs_join(arena, d->branch->dir, lfs_kind_directory[d->file_kind]);
+    if (!path || !own)
+        return -ENOMEM;
+    LFS_TRY(lfs_views_find(m->views, d->branch->dir, d->file_kind, path, arena, &entry, NULL));
+    bool is_own = entry.reached && entry.location.inside && strcmp(entry.location.directory, own) == 0 &&
+                  strcmp(entry.location.name, path) == 0;
+    return is_own ? 0 : -EPERM;
+}
+
+errint_t lfs_change_unlink(struct lfs_mount *m, struct lfs_node *directory, const char *name, char **published) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     struct place p;
+    enum lfs_node_kind kind;
+    *published = NULL;
     if (!arena)
         return -ENOMEM;
     LFS_TRY(place_of(m, directory, name, arena, &p));
-    if (!is_loose_transaction(m, &p))
-        LFS_TRY(expect_staged(m, &p));
-    return unlinkat(lfs_dataset_root_fd(m->dataset), p.path, 0) < 0 ? -errno : 0;
+    LFS_TRY(is_shown(m, &p, &kind));
+    if (kind == LFS_NODE_FILES)
+        return -EISDIR;
+    if (kind == LFS_NODE_STAGED || is_loose_transaction(m, &p))
+        return unlinkat(lfs_dataset_root_fd(m->dataset), p.path, 0) < 0 ? -errno : 0;
+    LFS_TRY(expect_own(m, &p, arena));
+    *published = strdup(p.path + (*directory->branch->dir ? strlen(directory->branch->dir) + 1 : 0));
+    return *published ? 0 : -ENOMEM;
 }
 
 /* --- directories --- */
@@ -185,7 +208,11 @@ errint_t lfs_change_rmdir(struct lfs_mount *m, struct lfs_node *directory, const
     LFS_TRY(place_of(m, directory, name, arena, &p));
     if (directory->kind != LFS_NODE_FILES)
         return -EPERM;
-    return unlinkat(lfs_dataset_root_fd(m->dataset), p.path, AT_REMOVEDIR) < 0 ? -errno : 0;
+    if (unlinkat(lfs_dataset_root_fd(m->dataset), p.path, AT_REMOVEDIR) == 0)
+        return 0;
+    errint_t result = -errno;
+    enum lfs_node_kind kind; /* that of another storage is not this writer's */
+    return result == -ENOENT && is_shown(m, &p, &kind) == 0 ? -EPERM : result;
 }
 
 errint_t lfs_change_sync_directory(struct lfs_mount *m, const struct lfs_node *directory) {

@@ -19,6 +19,7 @@
 #include "fuse/texts.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "verbs/discard.h"
 #include "verbs/names.h"
 
 #define LFS_PROGRAM_VERSION "0.1.0"
@@ -212,6 +213,7 @@ static void dismantle(struct lfs_mount *m) {
     lfs_texts_free(m->texts);
     lfs_stats_free(m->stats);
     lfs_control_free(m->control);
+    lfs_discards_free(m->discards);
     if (m->session)
         fuse_session_destroy(m->session);
     lfs_nodes_free(m->nodes);
@@ -255,7 +257,8 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     m->stage = lfs_stage_new();
     m->texts = lfs_texts_new(o->cache_bytes / 8);
     m->stats = lfs_stats_new();
-    if (!m->nodes || !m->trees || !m->control || !m->opens || !m->stage || !m->texts || !m->stats)
+    m->discards = lfs_discards_new(m->dataset);
+    if (!m->nodes || !m->trees || !m->control || !m->opens || !m->stage || !m->texts || !m->stats || !m->discards)
         return lfs_fail_nomem(err);
     m->settings = (struct lfs_verb_settings){.mode = o->mode, .sync = o->sync, .read_only = o->read_only};
     repair_names(m);

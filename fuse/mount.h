@@ -18,6 +18,7 @@
 #define LFS_IMMUTABLE_TIMEOUT 86400.0 /* seconds: names and attributes that never change again */
 
 struct lfs_control;
+struct lfs_discards;
 struct lfs_opens;
 struct lfs_stage;
 struct lfs_stats;
@@ -34,6 +35,7 @@ struct lfs_mount {
     struct lfs_stage *stage; /* see staged.h */
     struct lfs_texts *texts; /* see texts.h */
     struct lfs_stats *stats; /* see stats.h */
+    struct lfs_discards *discards; /* see verbs/discard.h */
     struct fuse_session *session;
     struct lfs_verb_settings settings;
     uid_t uid; /* who mounts */

@@ -9,6 +9,7 @@
 
 #include "fuse/changes.h"
 #include "fuse/mount.h"
+#include "fuse/removals.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
 #include "fuse/stats.h"
@@ -205,7 +206,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name) {
     struct lfs_node *node = node_of(req, parent);
     if (node && lfs_is_stage(node))
-        fuse_reply_err(req, -lfs_change_unlink(lfs_mount_of(req), node, name));
+        lfs_op_unlink_in_stage(req, node, name);
     else if (node)
         lfs_op_unlink(req, parent, name);
 }

@@ -7,6 +7,7 @@
 
 #include "format/wire.h"
 #include "store/file.h"
+#include "table/lock.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 
@@ -48,6 +49,10 @@ errint_t lfs_adopt_manifest(const struct lfs_adoption *a, int staged_fd, const c
     LFS_TRY(lfs_read_fd(staged_fd, name, LFS_MANIFEST_BYTES_MAX, &staged, NULL, err));
     LFS_TRY(lfs_manifest_decode(staged.data, staged.length, arena, name, &flat, err));
     LFS_TRY(check_name(a, name, flat.message, err));
+    /* from the look at the files that it names until it names them: nobody removes one in between */
+    LFS_AUTO_FD lock = lfs_dataset_lock(lfs_views_dataset(a->views), LFS_LOCK_SHARED, NULL, err);
+    if (lock < 0)
+        return lock;
     LFS_TRY(lfs_views_restore_manifest(a->views, a->dir, *a->dir ? a->branch : NULL, &flat, name, arena, &own, &changed,
                                        err));
     if (changed)

@@ -102,6 +102,7 @@ const OPS = {
   ...ALTERATIONS,
   optimize: (t) => t.optimize(),
   clean: (t) => t.optimize({ cleanupOlderThan: NOW(), deleteUnverified: true }),
+  cleanVerified: (t) => t.optimize({ cleanupOlderThan: NOW() }),
   // kind: what lancedb.Index calls it (btree, bitmap, labelList, fts, ivfFlat, ivfPq, ...)
   index: (t, { column, kind = "btree", name, options }, { lancedb }) =>
     t.createIndex(column, { config: lancedb.Index[kind](options), replace: true, name }),
