@@ -8,6 +8,7 @@
 
 #include "commit/adopt.h"
 #include "fuse/staged.h"
+#include "fuse/tag_refs.h"
 #include "store/file.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -69,13 +70,15 @@ static bool is_loose_transaction(struct lfs_mount *m, const struct place *p) {
 }
 
 static bool is_plain_name(const struct lfs_node *directory, const char *name) {
-    return directory->kind == LFS_NODE_FILES || name[0] == '.' || strchr(name, '#') || strcmp(name, HINT_NAME) == 0;
+    return lfs_is_stage_name(directory, name) || (directory->kind == LFS_NODE_VERSIONS && strcmp(name, HINT_NAME) == 0);
 }
 
 /* --- commits --- */
 
-/* The staged file gets the references of the branch back and its name. */
-static errint_t publish(struct lfs_mount *m, int fd, const struct place *to) {
+/* The staged file gets the references of the branch back and its name. A tag is moved by a rename alone. */
+static errint_t publish(struct lfs_mount *m, int fd, const struct place *to, bool replace) {
+    if (to->directory->kind == LFS_NODE_TEXTS)
+        return lfs_tag_refs_publish(m, to->directory, fd, to->name, replace);
     struct lfs_adoption a = adoption(m, to->directory);
     struct lfs_error err;
     errint_t result = to->directory->kind == LFS_NODE_VERSIONS ? lfs_adopt_manifest(&a, fd, to->name, &err)
@@ -105,19 +108,19 @@ errint_t lfs_change_link(struct lfs_mount *m, struct lfs_node *node, struct lfs_
         if (in < 0 || linkat(AT_FDCWD, link, in, name, AT_SYMLINK_FOLLOW) < 0)
             return in < 0 ? in : -errno;
     } else {
-        LFS_TRY(publish(m, fd, &to));
+        LFS_TRY(publish(m, fd, &to, false));
     }
     return lfs_look_up(m, directory, name, false, e);
 }
 
 /* A rename to a name that means a commit: published, then the staged file goes. */
-static errint_t publish_by_rename(struct lfs_mount *m, const struct place *from, const struct place *to) {
+static errint_t publish_by_rename(struct lfs_mount *m, const struct place *from, const struct place *to, bool replace) {
     if (to->directory->kind == LFS_NODE_VERSIONS)
         LFS_TRY(expect_free(m, to, false));
     LFS_AUTO_FD fd = lfs_open_regular(lfs_dataset_root_fd(m->dataset), from->path);
     if (fd < 0)
         return fd;
-    LFS_TRY(publish(m, fd, to));
+    LFS_TRY(publish(m, fd, to, replace));
     unlinkat(lfs_dataset_root_fd(m->dataset), from->path, 0);
     return 0;
 }
@@ -136,7 +139,7 @@ errint_t lfs_change_rename(struct lfs_mount *m, struct lfs_node *from_dir, const
         return -EXDEV;
     LFS_TRY(expect_staged(m, &from));
     if (!is_plain_name(to_dir, new_name))
-        return publish_by_rename(m, &from, &to);
+        return publish_by_rename(m, &from, &to, !(flags & RENAME_NOREPLACE));
     LFS_TRY(expect_free(m, &to, !(flags & RENAME_NOREPLACE)));
     LFS_AUTO_FD in = lfs_dataset_open_beneath(m->dataset, from.in, O_PATH | O_DIRECTORY);
     LFS_AUTO_FD out = lfs_dataset_open_beneath(m->dataset, to.in, O_PATH | O_DIRECTORY);
@@ -172,6 +175,8 @@ errint_t lfs_change_unlink(struct lfs_mount *m, struct lfs_node *directory, cons
     LFS_TRY(is_shown(m, &p, &kind));
     if (kind == LFS_NODE_FILES)
         return -EISDIR;
+    if (kind == LFS_NODE_TEXT)
+        return lfs_tag_refs_remove(m, directory, name);
     if (kind == LFS_NODE_STAGED || is_loose_transaction(m, &p))
         return unlinkat(lfs_dataset_root_fd(m->dataset), p.path, 0) < 0 ? -errno : 0;
     LFS_TRY(expect_own(m, &p, arena));

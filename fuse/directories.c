@@ -13,6 +13,7 @@
 #include "format/names.h"
 #include "fuse/handles.h"
 #include "fuse/reports.h"
+#include "fuse/tag_refs.h"
 #include "fuse/texts.h"
 #include "report/report.h"
 #include "util/cleanup.h"
@@ -206,6 +207,20 @@ static errint_t list_stored(struct listing *l) {
     return result;
 }
 
+/* Texts are looked up by name: a walk over the tree must not plan every merge. */
+static errint_t list_texts(struct listing *l) {
+    char **names;
+    size_t n;
+    if (strcmp(l->node->text, "_refs") == 0)
+        return add_virtual(l, "tags", 0, S_IFDIR);
+    if (!lfs_is_tag_refs(l->node))
+        return 0;
+    LFS_TRY(lfs_tag_refs_list(l->m, l->node, l->arena, &names, &n));
+    for (size_t i = 0; i < n; i++)
+        LFS_TRY(add_virtual(l, names[i], 0, S_IFREG));
+    return 0;
+}
+
 static int by_name(const void *a, const void *b) {
     return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
 }
@@ -225,7 +240,7 @@ static errint_t list(struct listing *l) {
     case LFS_NODE_FILES: result = list_files(l); break;
     case LFS_NODE_VERSIONS:
     case LFS_NODE_TRANSACTIONS: result = list_stored(l); break;
-    case LFS_NODE_TEXTS: result = 0; break; /* looked up by name: a walk over the tree must not plan every merge */
+    case LFS_NODE_TEXTS: result = list_texts(l); break;
     default: break;
     }
     LFS_TRY(result);

@@ -8,6 +8,7 @@
 #include "fuse/mount.h"
 #include "fuse/reports.h"
 #include "fuse/staged.h"
+#include "fuse/tag_refs.h"
 #include "fuse/texts.h"
 #include "util/cleanup.h"
 
@@ -57,8 +58,16 @@ static errint_t text(struct lookup *l, const struct lfs_node *place, const char 
     return result;
 }
 
+/* Others may write to it, rename and remove it: nothing of it is remembered. */
+static errint_t staged(struct lookup *l) {
+    l->entry_timeout = 0;
+    return lfs_staged_look_up(l->m, l->parent, l->name, &l->node);
+}
+
 static errint_t in_texts(struct lookup *l) {
     char *what = lfs_sprintf(l->arena, "%s/%s", l->parent->text, l->name);
+    if (lfs_is_tag_refs(l->parent) && !lfs_is_tag_ref_name(l->name))
+        return staged(l);
     return what ? text(l, l->parent->branch, what) : -ENOMEM;
 }
 
@@ -206,12 +215,6 @@ static errint_t in_branch(struct lookup *l) {
     if (result != -ENOENT || !l->parent->shown || lfs_is_taken_name(l->name))
         return result;
     return in_tree(l, l->parent->shown);
-}
-
-/* Others may write to it, rename and remove it: nothing of it is remembered. */
-static errint_t staged(struct lookup *l) {
-    l->entry_timeout = 0;
-    return lfs_staged_look_up(l->m, l->parent, l->name, &l->node);
 }
 
 static errint_t in_files(struct lookup *l) {

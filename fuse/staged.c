@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fuse/tag_refs.h"
 #include "store/file.h"
 #include "util/cleanup.h"
 
@@ -115,10 +116,12 @@ bool lfs_is_stage(const struct lfs_node *directory) {
     if (directory->branch && directory->branch->version)
         return false; /* the past does not change */
     return directory->kind == LFS_NODE_FILES || directory->kind == LFS_NODE_VERSIONS ||
-           directory->kind == LFS_NODE_TRANSACTIONS;
+           directory->kind == LFS_NODE_TRANSACTIONS || lfs_is_tag_refs(directory);
 }
 
 char *lfs_stage_directory(const struct lfs_node *directory, struct lfs_arena *arena) {
+    if (directory->kind == LFS_NODE_TEXTS)
+        return lfs_strdup(arena, LFS_TAG_REFS); /* the data set's: no branch has one of its own */
     const char *dir = directory->branch->dir, *below = directory->kind == LFS_NODE_FILES ? directory->text : "";
     const char *part = directory->kind == LFS_NODE_VERSIONS       ? "_versions"
                        : directory->kind == LFS_NODE_TRANSACTIONS ? "_transactions"
@@ -129,6 +132,11 @@ char *lfs_stage_directory(const struct lfs_node *directory, struct lfs_arena *ar
 static char *path_of(const struct lfs_node *parent, const char *name, struct lfs_arena *arena) {
     char *directory = lfs_stage_directory(parent, arena);
     return directory ? lfs_sprintf(arena, "%s/%s", directory, name) : NULL;
+}
+
+bool lfs_is_stage_name(const struct lfs_node *directory, const char *name) {
+    return directory->kind == LFS_NODE_FILES || name[0] == '.' || strchr(name, '#') ||
+           (directory->kind == LFS_NODE_TEXTS && !lfs_is_tag_ref_name(name));
 }
 
 bool lfs_is_staged(struct lfs_mount *m, const char *name, const struct stat *st) {
@@ -153,7 +161,9 @@ errint_t lfs_staged_look_up(struct lfs_mount *m, struct lfs_node *parent, const 
     LFS_AUTO_FD fd = lfs_dataset_open_beneath(m->dataset, path, O_PATH | O_NOFOLLOW);
     if (fd < 0 || fstat(fd, &st) < 0)
         return fd < 0 ? fd : -errno;
-    if (!S_ISREG(st.st_mode) || !lfs_is_staged(m, name, &st))
+    bool found = S_ISREG(st.st_mode) &&
+                 (parent->kind == LFS_NODE_TEXTS ? lfs_is_stage_name(parent, name) : lfs_is_staged(m, name, &st));
+    if (!found)
         return -ENOENT;
     *out = node_of(m, parent, name, &st);
     return *out ? 0 : -ENOMEM;
@@ -248,17 +258,12 @@ void lfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file
     fuse_reply_err(req, result < 0 && errno != EINVAL && errno != EROFS ? errno : 0);
 }
 
-/* Names that only a link, or a rename, gives: a file made under one would be seen half written. */
-static bool is_published_name(const struct lfs_node *parent, const char *name) {
-    return parent->kind != LFS_NODE_FILES && name[0] != '.' && !strchr(name, '#');
-}
-
 static errint_t check_new_name(struct lfs_mount *m, const struct lfs_node *parent, const char *name,
                                struct lfs_arena *arena) {
     struct lfs_view_entry entry;
     if (m->options->read_only)
         return -EROFS;
-    if (!lfs_is_stage(parent) || is_published_name(parent, name))
+    if (!lfs_is_stage(parent) || !lfs_is_stage_name(parent, name))
         return -EPERM;
     if (parent->kind != LFS_NODE_FILES)
         return 0;

@@ -14,11 +14,15 @@ struct lfs_stage;
 struct lfs_stage *lfs_stage_new(void); /* NULL when memory is short */
 void lfs_stage_free(struct lfs_stage *stage);
 
-/* May files be made in that directory? data, _deletions, _indices and what lies in them, _versions, _transactions. */
+/* May files be made in that directory? data, _deletions, _indices and what lies in them, _versions, _transactions,
+ * _refs/tags. */
 bool lfs_is_stage(const struct lfs_node *directory);
 
 /* The directory of the storage that a node's files lie in, relative to the data set's root; NULL when memory is short. */
 char *lfs_stage_directory(const struct lfs_node *directory, struct lfs_arena *arena);
+
+/* May a file be made under that name? Others only a link, or a rename, gives: one made so would be seen half written. */
+bool lfs_is_stage_name(const struct lfs_node *directory, const char *name);
 
 /* Is this file to be shown as staged: by its name one that is never published under it, or open for writing? */
 bool lfs_is_staged(struct lfs_mount *m, const char *name, const struct stat *st);
