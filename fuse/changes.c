@@ -197,6 +197,7 @@ errint_t lfs_change_mkdir(struct lfs_mount *m, struct lfs_node *directory, const
     if (directory->kind != LFS_NODE_FILES || directory->file_kind == LFS_FILE_DELETION)
         return -EPERM;
     LFS_TRY(expect_free(m, &p, false));
+    LFS_TRY(lfs_staged_expect_branch(m, directory->branch));
     int root = lfs_dataset_root_fd(m->dataset);
     if (!*directory->text)
         LFS_TRY(lfs_make_dirs(root, p.in, m->settings.sync, &err));

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fuse/copies.h"
 #include "fuse/handles.h"
 #include "fuse/mount.h"
 #include "fuse/staged.h"
@@ -214,6 +215,7 @@ static void dismantle(struct lfs_mount *m) {
     lfs_stats_free(m->stats);
     lfs_control_free(m->control);
     lfs_discards_free(m->discards);
+    lfs_copies_free(m->copies);
     if (m->session)
         fuse_session_destroy(m->session);
     lfs_nodes_free(m->nodes);
@@ -258,7 +260,9 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     m->texts = lfs_texts_new(o->cache_bytes / 8);
     m->stats = lfs_stats_new();
     m->discards = lfs_discards_new(m->dataset);
-    if (!m->nodes || !m->trees || !m->control || !m->opens || !m->stage || !m->texts || !m->stats || !m->discards)
+    m->copies = lfs_copies_new();
+    if (!m->nodes || !m->trees || !m->control || !m->opens || !m->stage || !m->texts || !m->stats || !m->discards ||
+        !m->copies)
         return lfs_fail_nomem(err);
     m->settings = (struct lfs_verb_settings){.mode = o->mode, .sync = o->sync, .read_only = o->read_only};
     repair_names(m);

@@ -18,6 +18,7 @@
 #define LFS_IMMUTABLE_TIMEOUT 86400.0 /* seconds: names and attributes that never change again */
 
 struct lfs_control;
+struct lfs_copies;
 struct lfs_discards;
 struct lfs_opens;
 struct lfs_stage;
@@ -36,6 +37,7 @@ struct lfs_mount {
     struct lfs_texts *texts; /* see texts.h */
     struct lfs_stats *stats; /* see stats.h */
     struct lfs_discards *discards; /* see verbs/discard.h */
+    struct lfs_copies *copies; /* see copies.h */
     struct fuse_session *session;
     struct lfs_verb_settings settings;
     uid_t uid; /* who mounts */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fuse/changes.h"
+#include "fuse/copies.h"
 #include "fuse/mount.h"
 #include "fuse/removals.h"
 #include "fuse/staged.h"
@@ -109,7 +110,8 @@ static errint_t set_attributes(struct lfs_mount *m, struct lfs_node *node, const
 /* Valid replies: attr, err. */
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi) {
     struct lfs_node *node = node_of(req, ino);
-    if (!node)
+    bool times = to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW);
+    if (!node || (times && node->kind == LFS_NODE_BRANCH && lfs_copies_caught(req, node, NULL)))
         return;
     errint_t result = set_attributes(lfs_mount_of(req), node, st, to_set, fi);
     if (result < 0)
@@ -242,9 +244,11 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const
 /* Valid replies: create, err. */
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi) {
     struct lfs_node *node = node_of(req, parent);
-    if (node && lfs_is_stage(node))
+    if (!node || lfs_copies_caught(req, node, name))
+        return;
+    if (lfs_is_stage(node))
         lfs_op_create(req, parent, name, mode, fi);
-    else if (node)
+    else
         fuse_reply_err(req, lfs_refusal(req));
 }
 

@@ -135,7 +135,9 @@ static char *path_of(const struct lfs_node *parent, const char *name, struct lfs
 }
 
 bool lfs_is_stage_name(const struct lfs_node *directory, const char *name) {
-    return directory->kind == LFS_NODE_FILES || name[0] == '.' || strchr(name, '#') ||
+    if (name[0] == '.')
+        return strncmp(name, ".tmp", 4) == 0; /* rsync's ".x.lance.a1B2c3" must not become a version by its rename */
+    return directory->kind == LFS_NODE_FILES || strchr(name, '#') ||
            (directory->kind == LFS_NODE_TEXTS && !lfs_is_tag_ref_name(name));
 }
 
@@ -303,6 +305,15 @@ static errint_t take_in(struct lfs_mount *m, struct lfs_node *parent, const char
     return -ENOMEM;
 }
 
+errint_t lfs_staged_expect_branch(struct lfs_mount *m, const struct lfs_node *branch) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    if (!arena)
+        return -ENOMEM;
+    char *versions = lfs_join(arena, branch->dir, "_versions");
+    LFS_AUTO_FD fd = versions ? lfs_dataset_open_beneath(m->dataset, versions, O_PATH | O_DIRECTORY) : -ENOMEM;
+    return fd == -ENOENT ? -ESTALE : fd < 0 ? fd : 0;
+}
+
 static errint_t create(fuse_req_t req, struct lfs_node *parent, const char *name, mode_t mode, int flags,
                        struct lfs_handle **out, struct fuse_entry_param *e) {
     struct lfs_mount *m = lfs_mount_of(req);
@@ -315,6 +326,7 @@ static errint_t create(fuse_req_t req, struct lfs_node *parent, const char *name
     if (!directory || !path)
         return -ENOMEM;
     int root = lfs_dataset_root_fd(m->dataset);
+    LFS_TRY(lfs_staged_expect_branch(m, parent->branch));
     if (parent->kind != LFS_NODE_FILES || !*parent->text)
         LFS_TRY(lfs_make_dirs(root, directory, m->settings.sync, &err));
     /* a name that a lookup has not found may have come meanwhile: never opened by accident */

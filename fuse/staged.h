@@ -27,6 +27,9 @@ bool lfs_is_stage_name(const struct lfs_node *directory, const char *name);
 /* Is this file to be shown as staged: by its name one that is never published under it, or open for writing? */
 bool lfs_is_staged(struct lfs_mount *m, const char *name, const struct stat *st);
 
+/* -ESTALE when the branch is gone: no directory is made for it again. */
+errint_t lfs_staged_expect_branch(struct lfs_mount *m, const struct lfs_node *branch);
+
 /* Look up a staged file by its name. -ENOENT when there is none. */
 errint_t lfs_staged_look_up(struct lfs_mount *m, struct lfs_node *parent, const char *name, struct lfs_node **out);
 errint_t lfs_staged_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat *st);
