@@ -88,6 +88,13 @@ static errint_t publish(struct lfs_mount *m, int fd, const struct place *to, boo
     return result;
 }
 
+/* The directories that every branch has are flushed by its commits; one that a writer made is known here. */
+static errint_t flush_names(struct lfs_mount *m, const struct place *p) {
+    struct lfs_error err;
+    bool own = p->directory->kind == LFS_NODE_FILES && *p->directory->text;
+    return own && m->settings.sync ? lfs_sync_dir(lfs_dataset_root_fd(m->dataset), p->in, &err) : 0;
+}
+
 errint_t lfs_change_link(struct lfs_mount *m, struct lfs_node *node, struct lfs_node *directory, const char *name,
                          struct fuse_entry_param *e) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
@@ -107,6 +114,7 @@ errint_t lfs_change_link(struct lfs_mount *m, struct lfs_node *node, struct lfs_
         LFS_AUTO_FD in = lfs_dataset_open_beneath(m->dataset, to.in, O_PATH | O_DIRECTORY);
         if (in < 0 || linkat(AT_FDCWD, link, in, name, AT_SYMLINK_FOLLOW) < 0)
             return in < 0 ? in : -errno;
+        LFS_TRY(flush_names(m, &to));
     } else {
         LFS_TRY(publish(m, fd, &to, false));
     }
@@ -145,7 +153,7 @@ errint_t lfs_change_rename(struct lfs_mount *m, struct lfs_node *from_dir, const
     LFS_AUTO_FD out = lfs_dataset_open_beneath(m->dataset, to.in, O_PATH | O_DIRECTORY);
     if (in < 0 || out < 0)
         return in < 0 ? in : out;
-    return renameat2(in, name, out, new_name, flags) < 0 ? -errno : 0;
+    return renameat2(in, name, out, new_name, flags) < 0 ? -errno : flush_names(m, &to);
 }
 
 /* Does what is shown under this name lie in the branch's own storage? */

@@ -248,9 +248,17 @@ void lfs_staged_write(fuse_req_t req, struct lfs_handle *h, const char *bytes, s
 /* A commit names only what is on the disk: with `sync` a file is flushed when its writer closes it. */
 errint_t lfs_staged_flush(struct lfs_mount *m, const struct lfs_handle *h) {
     struct lfs_handle *own = (struct lfs_handle *)h;
+    const struct lfs_node *directory = h->node->parent;
     if (!h->writes || !m->settings.sync || !atomic_exchange(&own->dirty, false))
         return 0;
-    return fdatasync(h->fd) < 0 ? -errno : 0;
+    if (fdatasync(h->fd) < 0)
+        return -errno;
+    if (directory->kind != LFS_NODE_FILES || !*directory->text)
+        return 0; /* its name is flushed by the commit */
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    struct lfs_error err;
+    char *path = arena ? lfs_stage_directory(directory, arena) : NULL;
+    return path ? lfs_sync_dir(lfs_dataset_root_fd(m->dataset), path, &err) : -ENOMEM;
 }
 
 void lfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi) {
