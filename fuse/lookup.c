@@ -223,6 +223,8 @@ static errint_t in_files(struct lookup *l) {
     char *path = lfs_join(l->arena, parent->text, l->name);
     if (!path)
         return -ENOMEM;
+    if (l->name[0] == '.')
+        return parent->branch->version ? -ENOENT : staged(l); /* no version has it: nowhere else need be looked */
     LFS_TRY(lfs_views_find(l->m->views, parent->branch->dir, parent->file_kind, path, l->arena, &entry, NULL));
     struct lfs_node_spec spec = {.kind = LFS_NODE_FILES, .file_kind = parent->file_kind, .text = path};
     if (entry.is_dir)

@@ -40,11 +40,12 @@ static void op_init(void *data, struct fuse_conn_info *conn) {
     struct lfs_mount *m = data;
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
     fuse_set_feature_flag(conn, FUSE_CAP_READDIRPLUS);
+    fuse_set_feature_flag(conn, FUSE_CAP_CACHE_SYMLINKS); /* a link that leads elsewhere is another node */
     fuse_unset_feature_flag(conn, FUSE_CAP_READDIRPLUS_AUTO);
     fuse_unset_feature_flag(conn, FUSE_CAP_EXPORT_SUPPORT);
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_READ);
 #else
-    conn->want |= conn->capable & FUSE_CAP_READDIRPLUS;
+    conn->want |= conn->capable & (FUSE_CAP_READDIRPLUS | FUSE_CAP_CACHE_SYMLINKS); /* a link that leads elsewhere is another node */
     conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_SPLICE_READ);
 #endif
     lfs_start_ready(m);

@@ -275,7 +275,7 @@ static errint_t check_new_name(struct lfs_mount *m, const struct lfs_node *paren
         return -EROFS;
     if (!lfs_is_stage(parent) || !lfs_is_stage_name(parent, name))
         return -EPERM;
-    if (parent->kind != LFS_NODE_FILES)
+    if (parent->kind != LFS_NODE_FILES || name[0] == '.')
         return 0;
     char *path = lfs_join(arena, parent->text, name);
     if (!path)
