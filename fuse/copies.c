@@ -95,7 +95,9 @@ static pid_t process_of(pid_t tid) {
     return pid;
 }
 
-static bool is_same(const struct process *a, const struct process *b) { return a->pid == b->pid && a->began == b->began; }
+static bool is_same(const struct process *a, const struct process *b) {
+    return a->pid == b->pid && a->began == b->began;
+}
 
 static bool comes_from(pid_t tid, const struct process *maker) {
     struct process p = {.parent = process_of(tid)};
@@ -166,8 +168,9 @@ static bool is_untouched(struct lfs_mount *m, const struct made *made) {
     struct lfs_versions versions;
     struct lfs_entry *entries;
     size_t n = 0;
-    if (!arena || lfs_dataset_branch(m->dataset, arena, made->branch, &b, NULL) < 0 || strcmp(b.uuid, made->uuid) != 0 ||
-        lfs_dataset_versions(m->dataset, b.dir, arena, &versions, NULL) < 0 || versions.count != 1)
+    if (!arena || lfs_dataset_branch(m->dataset, arena, made->branch, &b, NULL) < 0 ||
+        strcmp(b.uuid, made->uuid) != 0 || lfs_dataset_versions(m->dataset, b.dir, arena, &versions, NULL) < 0 ||
+        versions.count != 1)
         return false;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && n == 0; i++) {
         char *path = lfs_join(arena, b.dir, parts[i]);
@@ -188,7 +191,8 @@ static void take_back(struct lfs_mount *m, const struct list *list) {
             lfs_log(LFS_LOG_WARNING, "tree/%s, which a copy into it made, stays: %s", branch, err.message);
         else
             lfs_log(LFS_LOG_WARNING,
-                    "a data set cannot be copied into tree/: the branch %s that the copy began with was taken back", branch);
+                    "a data set cannot be copied into tree/: the branch %s that the copy began with was taken back",
+                    branch);
     }
 }
 

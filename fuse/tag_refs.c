@@ -20,7 +20,8 @@ bool lfs_is_tag_refs(const struct lfs_node *directory) {
 
 bool lfs_is_tag_ref_name(const char *name) {
     size_t length = strlen(name);
-    return length > strlen(END) && strcmp(name + length - strlen(END), END) == 0 && name[0] != '.' && !strchr(name, '#');
+    return length > strlen(END) && strcmp(name + length - strlen(END), END) == 0 && name[0] != '.' &&
+           !strchr(name, '#');
 }
 
 /* The tag whose file has that name; NULL for what is no such name, or when memory is short. */

@@ -59,7 +59,8 @@ static void record_new(const char *call, int fd) {
     char line[200];
     struct stat st;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        add_line(line, (size_t)snprintf(line, sizeof line, "{\"call\":\"%s\",\"new\":%lu}\n", call, (unsigned long)st.st_ino));
+        add_line(line, (size_t)snprintf(line, sizeof line, "{\"call\":\"%s\",\"new\":%lu}\n", call,
+                                        (unsigned long)st.st_ino));
 }
 
 static void record_file(const char *call, int fd) {
@@ -100,7 +101,8 @@ static void record_dir(const char *call, int fd, bool synced) {
     for (struct dirent *e; (e = readdir(dir));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
-        fprintf(line, "%s[\"%s\",\"%s\",%lu]", comma, e->d_name, e->d_type == DT_DIR ? "d" : "f", (unsigned long)e->d_ino);
+        fprintf(line, "%s[\"%s\",\"%s\",%lu]", comma, e->d_name, e->d_type == DT_DIR ? "d" : "f",
+                (unsigned long)e->d_ino);
         comma = ",";
     }
     fprintf(line, "]}\n");
@@ -140,12 +142,8 @@ int renameat(int d, const char *a, int e, const char *b) {
 int renameat2(int d, const char *a, int e, const char *b, unsigned f) {
     RECORDED(0, NEXT(renameat2)(d, a, e, b, f), record_parent("renameat2", e, b); record_parent("renameat2", d, a));
 }
-int unlinkat(int d, const char *a, int f) {
-    RECORDED(0, NEXT(unlinkat)(d, a, f), record_parent("unlinkat", d, a));
-}
-int mkdirat(int d, const char *a, mode_t m) {
-    RECORDED(0, NEXT(mkdirat)(d, a, m), record_parent("mkdirat", d, a));
-}
+int unlinkat(int d, const char *a, int f) { RECORDED(0, NEXT(unlinkat)(d, a, f), record_parent("unlinkat", d, a)); }
+int mkdirat(int d, const char *a, mode_t m) { RECORDED(0, NEXT(mkdirat)(d, a, m), record_parent("mkdirat", d, a)); }
 
 static void record_sync(const char *call, int fd) {
     struct stat st;
@@ -186,7 +184,8 @@ static long syscall_recorded(long number, long *a) {
     if (!makes && !moves)
         return raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     RECORDED(
-        0L, raw(number, a[0], a[1], a[2], a[3], a[4], a[5]), if (makes) record_made((int)result, (int)a[0], (char *)a[1]);
+        0L, raw(number, a[0], a[1], a[2], a[3], a[4], a[5]),
+        if (makes) record_made((int)result, (int)a[0], (char *)a[1]);
         else {
             record_parent("renameat2", (int)a[2], (char *)a[3]);
             record_parent("renameat2", (int)a[0], (char *)a[1]);
