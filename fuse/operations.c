@@ -18,9 +18,11 @@
 
 /* A base path, or a link, that leads into this very mount would make the daemon wait for itself: its own threads get
  * no answer but this one. */
+static pid_t own_pid; /* set by INIT, the first request, in the process that serves */
+
 static bool is_own_request(fuse_req_t req) {
     pid_t tid = fuse_req_ctx(req)->pid;
-    return tid > 0 && syscall(SYS_tgkill, getpid(), tid, 0) == 0;
+    return tid > 0 && syscall(SYS_tgkill, own_pid, tid, 0) == 0;
 }
 
 /* The node of a request; replies and returns NULL when there is none or the request is our own. */
@@ -38,6 +40,7 @@ static struct lfs_node *node_of(fuse_req_t req, fuse_ino_t ino) {
 /* The kernel's features: whole entries in listings, no looking up of "." and "..", which file handles would need. */
 static void op_init(void *data, struct fuse_conn_info *conn) {
     struct lfs_mount *m = data;
+    own_pid = getpid();
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
     fuse_set_feature_flag(conn, FUSE_CAP_READDIRPLUS);
     fuse_set_feature_flag(conn, FUSE_CAP_CACHE_SYMLINKS); /* a link that leads elsewhere is another node */
