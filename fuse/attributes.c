@@ -109,8 +109,22 @@ static errint_t tree_attributes(struct lfs_mount *m, const char *prefix, struct 
     return 0;
 }
 
+/* A table is as old as its branch: each path that a writer opens goes through such a link, so others are not asked. */
+static errint_t table_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
+    struct lfs_tree *tree;
+    struct stat root;
+    bool encoded;
+    if (fstat(lfs_dataset_root_fd(m->dataset), &root) < 0)
+        return -errno;
+    LFS_TRY(lfs_tree_get(m->trees, &tree, NULL));
+    const struct lfs_shown_branch *shown = lfs_tree_at(tree, node->text + strlen("../tree/"), &encoded);
+    directory_attributes(&root, shown ? lfs_branch_time(m, shown->branch->dir) : tree->time, st);
+    lfs_tree_put(m->trees, tree);
+    return 0;
+}
+
 static errint_t link_attributes(struct lfs_mount *m, const struct lfs_node *node, struct stat *st) {
-    LFS_TRY(tree_attributes(m, "", st));
+    LFS_TRY(node->kind == LFS_NODE_TABLE ? table_attributes(m, node, st) : tree_attributes(m, "", st));
     st->st_mode = S_IFLNK | 0777;
     set_size(st, (off_t)strlen(node->text));
     return 0;

@@ -8,6 +8,7 @@
 
 #include "commit/adopt.h"
 #include "fuse/staged.h"
+#include "fuse/tag_refs.h"
 #include "store/file.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -69,13 +70,15 @@ static bool is_loose_transaction(struct lfs_mount *m, const struct place *p) {
 }
 
 static bool is_plain_name(const struct lfs_node *directory, const char *name) {
-    return directory->kind == LFS_NODE_FILES || name[0] == '.' || strchr(name, '#') || strcmp(name, HINT_NAME) == 0;
+    return lfs_is_stage_name(directory, name) || (directory->kind == LFS_NODE_VERSIONS && strcmp(name, HINT_NAME) == 0);
 }
 
 /* --- commits --- */
 
-/* The staged file gets the references of the branch back and its name. */
-static errint_t publish(struct lfs_mount *m, int fd, const struct place *to) {
+/* The staged file gets the references of the branch back and its name. A tag is moved by a rename alone. */
+static errint_t publish(struct lfs_mount *m, int fd, const struct place *to, bool replace) {
+    if (to->directory->kind == LFS_NODE_TEXTS)
+        return lfs_tag_refs_publish(m, to->directory, fd, to->name, replace);
     struct lfs_adoption a = adoption(m, to->directory);
     struct lfs_error err;
     errint_t result = to->directory->kind == LFS_NODE_VERSIONS ? lfs_adopt_manifest(&a, fd, to->name, &err)
@@ -83,6 +86,13 @@ static errint_t publish(struct lfs_mount *m, int fd, const struct place *to) {
     if (result < 0 && result != -EEXIST)
         lfs_log(LFS_LOG_WARNING, "a commit to %s through the mount was refused: %s", a.branch, err.message);
     return result;
+}
+
+/* The directories that every branch has are flushed by its commits; one that a writer made is known here. */
+static errint_t flush_names(struct lfs_mount *m, const struct place *p) {
+    struct lfs_error err;
+    bool own = p->directory->kind == LFS_NODE_FILES && *p->directory->text;
+    return own && m->settings.sync ? lfs_sync_dir(lfs_dataset_root_fd(m->dataset), p->in, &err) : 0;
 }
 
 errint_t lfs_change_link(struct lfs_mount *m, struct lfs_node *node, struct lfs_node *directory, const char *name,
@@ -104,20 +114,21 @@ errint_t lfs_change_link(struct lfs_mount *m, struct lfs_node *node, struct lfs_
         LFS_AUTO_FD in = lfs_dataset_open_beneath(m->dataset, to.in, O_PATH | O_DIRECTORY);
         if (in < 0 || linkat(AT_FDCWD, link, in, name, AT_SYMLINK_FOLLOW) < 0)
             return in < 0 ? in : -errno;
+        LFS_TRY(flush_names(m, &to));
     } else {
-        LFS_TRY(publish(m, fd, &to));
+        LFS_TRY(publish(m, fd, &to, false));
     }
     return lfs_look_up(m, directory, name, false, e);
 }
 
 /* A rename to a name that means a commit: published, then the staged file goes. */
-static errint_t publish_by_rename(struct lfs_mount *m, const struct place *from, const struct place *to) {
+static errint_t publish_by_rename(struct lfs_mount *m, const struct place *from, const struct place *to, bool replace) {
     if (to->directory->kind == LFS_NODE_VERSIONS)
         LFS_TRY(expect_free(m, to, false));
     LFS_AUTO_FD fd = lfs_open_regular(lfs_dataset_root_fd(m->dataset), from->path);
     if (fd < 0)
         return fd;
-    LFS_TRY(publish(m, fd, to));
+    LFS_TRY(publish(m, fd, to, replace));
     unlinkat(lfs_dataset_root_fd(m->dataset), from->path, 0);
     return 0;
 }
@@ -136,24 +147,49 @@ errint_t lfs_change_rename(struct lfs_mount *m, struct lfs_node *from_dir, const
         return -EXDEV;
     LFS_TRY(expect_staged(m, &from));
     if (!is_plain_name(to_dir, new_name))
-        return publish_by_rename(m, &from, &to);
+        return publish_by_rename(m, &from, &to, !(flags & RENAME_NOREPLACE));
     LFS_TRY(expect_free(m, &to, !(flags & RENAME_NOREPLACE)));
     LFS_AUTO_FD in = lfs_dataset_open_beneath(m->dataset, from.in, O_PATH | O_DIRECTORY);
     LFS_AUTO_FD out = lfs_dataset_open_beneath(m->dataset, to.in, O_PATH | O_DIRECTORY);
     if (in < 0 || out < 0)
         return in < 0 ? in : out;
-    return renameat2(in, name, out, new_name, flags) < 0 ? -errno : 0;
+    return renameat2(in, name, out, new_name, flags) < 0 ? -errno : flush_names(m, &to);
 }
 
-errint_t lfs_change_unlink(struct lfs_mount *m, struct lfs_node *directory, const char *name) {
+/* Does what is shown under this name lie in the branch's own storage? */
+static errint_t expect_own(struct lfs_mount *m, const struct place *p, struct lfs_arena *arena) {
+    struct lfs_view_entry entry;
+    const struct lfs_node *d = p->directory;
+    if (d->kind != LFS_NODE_FILES)
+        return strcmp(p->name, HINT_NAME) ? 0 : -EPERM;
+    char *path = lfs_join(arena, d->text, p->name);
+    char *own = lfs_join(arena, d->branch->dir, lfs_kind_directory[d->file_kind]);
+    if (!path || !own)
+        return -ENOMEM;
+    LFS_TRY(lfs_views_find(m->views, d->branch->dir, d->file_kind, path, arena, &entry, NULL));
+    bool is_own = entry.reached && entry.location.inside && strcmp(entry.location.directory, own) == 0 &&
+                  strcmp(entry.location.name, path) == 0;
+    return is_own ? 0 : -EPERM;
+}
+
+errint_t lfs_change_unlink(struct lfs_mount *m, struct lfs_node *directory, const char *name, char **published) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     struct place p;
+    enum lfs_node_kind kind;
+    *published = NULL;
     if (!arena)
         return -ENOMEM;
     LFS_TRY(place_of(m, directory, name, arena, &p));
-    if (!is_loose_transaction(m, &p))
-        LFS_TRY(expect_staged(m, &p));
-    return unlinkat(lfs_dataset_root_fd(m->dataset), p.path, 0) < 0 ? -errno : 0;
+    LFS_TRY(is_shown(m, &p, &kind));
+    if (kind == LFS_NODE_FILES)
+        return -EISDIR;
+    if (kind == LFS_NODE_TEXT)
+        return lfs_tag_refs_remove(m, directory, name);
+    if (kind == LFS_NODE_STAGED || is_loose_transaction(m, &p))
+        return unlinkat(lfs_dataset_root_fd(m->dataset), p.path, 0) < 0 ? -errno : 0;
+    LFS_TRY(expect_own(m, &p, arena));
+    *published = strdup(p.path + (*directory->branch->dir ? strlen(directory->branch->dir) + 1 : 0));
+    return *published ? 0 : -ENOMEM;
 }
 
 /* --- directories --- */
@@ -169,6 +205,7 @@ errint_t lfs_change_mkdir(struct lfs_mount *m, struct lfs_node *directory, const
     if (directory->kind != LFS_NODE_FILES || directory->file_kind == LFS_FILE_DELETION)
         return -EPERM;
     LFS_TRY(expect_free(m, &p, false));
+    LFS_TRY(lfs_staged_expect_branch(m, directory->branch));
     int root = lfs_dataset_root_fd(m->dataset);
     if (!*directory->text)
         LFS_TRY(lfs_make_dirs(root, p.in, m->settings.sync, &err));
@@ -185,7 +222,11 @@ errint_t lfs_change_rmdir(struct lfs_mount *m, struct lfs_node *directory, const
     LFS_TRY(place_of(m, directory, name, arena, &p));
     if (directory->kind != LFS_NODE_FILES)
         return -EPERM;
-    return unlinkat(lfs_dataset_root_fd(m->dataset), p.path, AT_REMOVEDIR) < 0 ? -errno : 0;
+    if (unlinkat(lfs_dataset_root_fd(m->dataset), p.path, AT_REMOVEDIR) == 0)
+        return 0;
+    errint_t result = -errno;
+    enum lfs_node_kind kind; /* that of another storage is not this writer's */
+    return result == -ENOENT && is_shown(m, &p, &kind) == 0 ? -EPERM : result;
 }
 
 errint_t lfs_change_sync_directory(struct lfs_mount *m, const struct lfs_node *directory) {

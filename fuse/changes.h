@@ -14,7 +14,9 @@ errint_t lfs_change_link(struct lfs_mount *m, struct lfs_node *node, struct lfs_
                          struct fuse_entry_param *e);
 errint_t lfs_change_rename(struct lfs_mount *m, struct lfs_node *from, const char *name, struct lfs_node *to,
                            const char *new_name, unsigned flags);
-errint_t lfs_change_unlink(struct lfs_mount *m, struct lfs_node *directory, const char *name);
+/* What is staged is removed. For what was published `*published` becomes its name in the branch's own storage, to be
+ * freed: whether it may go takes longer to find out (removals.c). -EPERM when it does not lie there. */
+errint_t lfs_change_unlink(struct lfs_mount *m, struct lfs_node *directory, const char *name, char **published);
 errint_t lfs_change_mkdir(struct lfs_mount *m, struct lfs_node *directory, const char *name, mode_t mode,
                           struct fuse_entry_param *e);
 errint_t lfs_change_rmdir(struct lfs_mount *m, struct lfs_node *directory, const char *name);

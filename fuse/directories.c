@@ -14,6 +14,7 @@
 #include "fuse/conflicts.h"
 #include "fuse/handles.h"
 #include "fuse/images.h"
+#include "fuse/tag_refs.h"
 #include "fuse/texts.h"
 #include "report/report.h"
 #include "util/cleanup.h"
@@ -230,6 +231,21 @@ static errint_t list_stored(struct listing *l) {
     return result;
 }
 
+/* Texts are looked up by name: a walk over the tree must not plan every merge. */
+/* _refs of a branch; a .diff lists nothing. */
+static errint_t list_refs(struct listing *l) {
+    char **names;
+    size_t n;
+    if (strcmp(l->node->text, "_refs") == 0)
+        return add_virtual(l, "tags", 0, S_IFDIR);
+    if (!lfs_is_tag_refs(l->node))
+        return 0;
+    LFS_TRY(lfs_tag_refs_list(l->m, l->node, l->arena, &names, &n));
+    for (size_t i = 0; i < n; i++)
+        LFS_TRY(add_virtual(l, names[i], 0, S_IFREG));
+    return 0;
+}
+
 static int by_name(const void *a, const void *b) {
     return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
 }
@@ -251,7 +267,7 @@ static errint_t list(struct listing *l) {
     case LFS_NODE_TRANSACTIONS: result = list_stored(l); break;
     case LFS_NODE_IMAGE:
     case LFS_NODE_IMAGE_DIR: result = list_image(l); break;
-    case LFS_NODE_TEXTS: result = lfs_is_conflicts_path(l->node->text) ? list_conflicts(l) : 0; break;
+    case LFS_NODE_TEXTS: result = lfs_is_conflicts_path(l->node->text) ? list_conflicts(l) : list_refs(l); break;
     case LFS_NODE_PREVIEWS: result = 0; break; /* looked up by name: a walk over the tree must not plan every merge */
     default: break;
     }

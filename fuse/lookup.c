@@ -10,6 +10,7 @@
 #include "fuse/mount.h"
 #include "fuse/previews.h"
 #include "fuse/staged.h"
+#include "fuse/tag_refs.h"
 #include "fuse/texts.h"
 #include "util/cleanup.h"
 
@@ -75,10 +76,18 @@ static errint_t in_conflicts(struct lookup *l, const char *what) {
     }
 }
 
+/* Others may write to it, rename and remove it: nothing of it is remembered. */
+static errint_t staged(struct lookup *l) {
+    l->entry_timeout = 0;
+    return lfs_staged_look_up(l->m, l->parent, l->name, &l->node);
+}
+
 static errint_t in_texts(struct lookup *l) {
     char *what = lfs_sprintf(l->arena, "%s/%s", l->parent->text, l->name);
     if (!what)
         return -ENOMEM;
+    if (lfs_is_tag_refs(l->parent) && !lfs_is_tag_ref_name(l->name))
+        return staged(l);
     return lfs_is_conflicts_path(what) ? in_conflicts(l, what) : text(l, l->parent->branch, what);
 }
 
@@ -251,18 +260,14 @@ static errint_t in_branch(struct lookup *l) {
     return in_tree(l, l->parent->shown);
 }
 
-/* Others may write to it, rename and remove it: nothing of it is remembered. */
-static errint_t staged(struct lookup *l) {
-    l->entry_timeout = 0;
-    return lfs_staged_look_up(l->m, l->parent, l->name, &l->node);
-}
-
 static errint_t in_files(struct lookup *l) {
     struct lfs_view_entry entry;
     struct lfs_node *parent = l->parent;
     char *path = lfs_join(l->arena, parent->text, l->name);
     if (!path)
         return -ENOMEM;
+    if (l->name[0] == '.')
+        return parent->branch->version ? -ENOENT : staged(l); /* no version has it: nowhere else need be looked */
     LFS_TRY(lfs_views_find(l->m->views, parent->branch->dir, parent->file_kind, path, l->arena, &entry, NULL));
     struct lfs_node_spec spec = {.kind = LFS_NODE_FILES, .file_kind = parent->file_kind, .text = path};
     if (entry.is_dir)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fuse/copies.h"
 #include "fuse/handles.h"
 #include "fuse/hooks.h"
 #include "fuse/mount.h"
@@ -22,6 +23,7 @@
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "verbs/conflicts.h"
+#include "verbs/discard.h"
 #include "verbs/names.h"
 #include "version.h"
 
@@ -227,6 +229,8 @@ static void dismantle(struct lfs_mount *m) {
     lfs_control_free(m->control);
     lfs_hooks_free(m->hooks);
     lfs_conflicts_free(m->conflicts);
+    lfs_discards_free(m->discards);
+    lfs_copies_free(m->copies);
     if (m->session)
         fuse_session_destroy(m->session);
     lfs_nodes_free(m->nodes);
@@ -272,7 +276,10 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     m->texts = lfs_texts_new(o->cache_bytes / 8);
     m->images = lfs_images_new(o->cache_bytes / 8);
     m->stats = lfs_stats_new();
-    if (!m->nodes || !m->trees || !m->control || !m->conflicts || !m->opens || !m->stage || !m->texts || !m->images || !m->stats)
+    m->discards = lfs_discards_new(m->dataset);
+    m->copies = lfs_copies_new();
+    if (!m->nodes || !m->trees || !m->control || !m->conflicts || !m->opens || !m->stage || !m->texts || !m->images ||
+        !m->stats || !m->discards || !m->copies)
         return lfs_fail_nomem(err);
     m->settings = (struct lfs_verb_settings){.mode = o->mode, .sync = o->sync, .read_only = o->read_only};
     repair_names(m);

@@ -21,6 +21,8 @@ struct lfs_conflicts;
 struct lfs_control;
 struct lfs_hooks;
 struct lfs_images;
+struct lfs_copies;
+struct lfs_discards;
 struct lfs_opens;
 struct lfs_stage;
 struct lfs_stats;
@@ -40,6 +42,8 @@ struct lfs_mount {
     struct lfs_images *images; /* see images.h */
     struct lfs_stats *stats; /* see stats.h */
     struct lfs_hooks *hooks; /* see hooks.h; NULL = none */
+    struct lfs_discards *discards; /* see verbs/discard.h */
+    struct lfs_copies *copies; /* see copies.h */
     struct fuse_session *session;
     struct lfs_verb_settings settings;
     uid_t uid; /* who mounts */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fuse/control.h"
+#include "fuse/copies.h"
 #include "fuse/mount.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -27,10 +28,15 @@ struct job {
     uint64_t version;        /* SYMLINK */
     const char *what;        /* "mkdir tree/x", for the log */
     bool replies_entry;      /* mkdir, symlink */
+    pid_t tid;               /* who asks */
 };
 
 static errint_t make_branch(struct job *j, struct lfs_error *err) {
-    return lfs_names_create(&j->names, j->name, "main", 0, NULL, err);
+    if (lfs_copies_begins(j->m, j->name, j->entry, j->tid))
+        return lfs_fail(err, LFS_E_DENIED, "a data set cannot be copied into tree/");
+    LFS_TRY(lfs_names_create(&j->names, j->name, "main", 0, NULL, err));
+    lfs_copies_made(j->m, j->name, j->tid);
+    return 0;
 }
 static errint_t remove_branch(struct job *j, struct lfs_error *err) {
     return lfs_names_remove(&j->names, j->name, err);
@@ -114,6 +120,7 @@ static struct job *new_job(fuse_req_t req, fuse_ino_t parent, const char *entry,
     *j = (struct job){.work = {.run = run_job, .refuse = refuse_job, .destroy = destroy_job},
                       .m = m,
                       .req = req,
+                      .tid = fuse_req_ctx(req)->pid,
                       .arena = arena,
                       .names = {m->dataset, &m->settings, NULL},
                       .parent = node,

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "fuse/changes.h"
+#include "fuse/copies.h"
 #include "fuse/images.h"
 #include "fuse/mount.h"
+#include "fuse/removals.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
 #include "fuse/stats.h"
@@ -17,9 +19,11 @@
 
 /* A base path, or a link, that leads into this very mount would make the daemon wait for itself: its own threads get
  * no answer but this one. */
+static pid_t own_pid; /* set by INIT, the first request, in the process that serves */
+
 static bool is_own_request(fuse_req_t req) {
     pid_t tid = fuse_req_ctx(req)->pid;
-    return tid > 0 && syscall(SYS_tgkill, getpid(), tid, 0) == 0;
+    return tid > 0 && syscall(SYS_tgkill, own_pid, tid, 0) == 0;
 }
 
 /* The node of a request; replies and returns NULL when there is none or the request is our own. */
@@ -46,13 +50,15 @@ static struct lfs_node *changeable_node_of(fuse_req_t req, fuse_ino_t ino) {
 /* The kernel's features: whole entries in listings, no looking up of "." and "..", which file handles would need. */
 static void op_init(void *data, struct fuse_conn_info *conn) {
     struct lfs_mount *m = data;
+    own_pid = getpid();
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
     fuse_set_feature_flag(conn, FUSE_CAP_READDIRPLUS);
+    fuse_set_feature_flag(conn, FUSE_CAP_CACHE_SYMLINKS); /* a link that leads elsewhere is another node */
     fuse_unset_feature_flag(conn, FUSE_CAP_READDIRPLUS_AUTO);
     fuse_unset_feature_flag(conn, FUSE_CAP_EXPORT_SUPPORT);
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_READ);
 #else
-    conn->want |= conn->capable & FUSE_CAP_READDIRPLUS;
+    conn->want |= conn->capable & (FUSE_CAP_READDIRPLUS | FUSE_CAP_CACHE_SYMLINKS); /* a link that leads elsewhere is another node */
     conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_SPLICE_READ);
 #endif
     lfs_start_ready(m);
@@ -118,7 +124,8 @@ static errint_t set_attributes(struct lfs_mount *m, struct lfs_node *node, const
 /* Valid replies: attr, err. */
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi) {
     struct lfs_node *node = changeable_node_of(req, ino);
-    if (!node)
+    bool times = to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW);
+    if (!node || (times && node->kind == LFS_NODE_BRANCH && lfs_copies_caught(req, node, NULL)))
         return;
     errint_t result = set_attributes(lfs_mount_of(req), node, st, to_set, fi);
     if (result < 0)
@@ -215,7 +222,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name) {
     struct lfs_node *node = changeable_node_of(req, parent);
     if (node && lfs_is_stage(node))
-        fuse_reply_err(req, -lfs_change_unlink(lfs_mount_of(req), node, name));
+        lfs_op_unlink_in_stage(req, node, name);
     else if (node)
         lfs_op_unlink(req, parent, name);
 }
@@ -257,9 +264,11 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const
 /* Valid replies: create, err. */
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi) {
     struct lfs_node *node = changeable_node_of(req, parent);
-    if (node && lfs_is_stage(node))
+    if (!node || lfs_copies_caught(req, node, name))
+        return;
+    if (lfs_is_stage(node))
         lfs_op_create(req, parent, name, mode, fi);
-    else if (node)
+    else
         fuse_reply_err(req, lfs_refusal(req));
 }
 

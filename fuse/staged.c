@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fuse/tag_refs.h"
 #include "store/file.h"
 #include "util/cleanup.h"
 
@@ -115,10 +116,12 @@ bool lfs_is_stage(const struct lfs_node *directory) {
     if (directory->branch && directory->branch->version)
         return false; /* the past does not change */
     return directory->kind == LFS_NODE_FILES || directory->kind == LFS_NODE_VERSIONS ||
-           directory->kind == LFS_NODE_TRANSACTIONS;
+           directory->kind == LFS_NODE_TRANSACTIONS || lfs_is_tag_refs(directory);
 }
 
 char *lfs_stage_directory(const struct lfs_node *directory, struct lfs_arena *arena) {
+    if (directory->kind == LFS_NODE_TEXTS)
+        return lfs_strdup(arena, LFS_TAG_REFS); /* the data set's: no branch has one of its own */
     const char *dir = directory->branch->dir, *below = directory->kind == LFS_NODE_FILES ? directory->text : "";
     const char *part = directory->kind == LFS_NODE_VERSIONS       ? "_versions"
                        : directory->kind == LFS_NODE_TRANSACTIONS ? "_transactions"
@@ -129,6 +132,13 @@ char *lfs_stage_directory(const struct lfs_node *directory, struct lfs_arena *ar
 static char *path_of(const struct lfs_node *parent, const char *name, struct lfs_arena *arena) {
     char *directory = lfs_stage_directory(parent, arena);
     return directory ? lfs_sprintf(arena, "%s/%s", directory, name) : NULL;
+}
+
+bool lfs_is_stage_name(const struct lfs_node *directory, const char *name) {
+    if (name[0] == '.')
+        return strncmp(name, ".tmp", 4) == 0; /* rsync's ".x.lance.a1B2c3" must not become a version by its rename */
+    return directory->kind == LFS_NODE_FILES || strchr(name, '#') ||
+           (directory->kind == LFS_NODE_TEXTS && !lfs_is_tag_ref_name(name));
 }
 
 bool lfs_is_staged(struct lfs_mount *m, const char *name, const struct stat *st) {
@@ -153,7 +163,9 @@ errint_t lfs_staged_look_up(struct lfs_mount *m, struct lfs_node *parent, const 
     LFS_AUTO_FD fd = lfs_dataset_open_beneath(m->dataset, path, O_PATH | O_NOFOLLOW);
     if (fd < 0 || fstat(fd, &st) < 0)
         return fd < 0 ? fd : -errno;
-    if (!S_ISREG(st.st_mode) || !lfs_is_staged(m, name, &st))
+    bool found = S_ISREG(st.st_mode) &&
+                 (parent->kind == LFS_NODE_TEXTS ? lfs_is_stage_name(parent, name) : lfs_is_staged(m, name, &st));
+    if (!found)
         return -ENOENT;
     *out = node_of(m, parent, name, &st);
     return *out ? 0 : -ENOMEM;
@@ -236,9 +248,17 @@ void lfs_staged_write(fuse_req_t req, struct lfs_handle *h, const char *bytes, s
 /* A commit names only what is on the disk: with `sync` a file is flushed when its writer closes it. */
 errint_t lfs_staged_flush(struct lfs_mount *m, const struct lfs_handle *h) {
     struct lfs_handle *own = (struct lfs_handle *)h;
+    const struct lfs_node *directory = h->node->parent;
     if (!h->writes || !m->settings.sync || !atomic_exchange(&own->dirty, false))
         return 0;
-    return fdatasync(h->fd) < 0 ? -errno : 0;
+    if (fdatasync(h->fd) < 0)
+        return -errno;
+    if (directory->kind != LFS_NODE_FILES || !*directory->text)
+        return 0; /* its name is flushed by the commit */
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    struct lfs_error err;
+    char *path = arena ? lfs_stage_directory(directory, arena) : NULL;
+    return path ? lfs_sync_dir(lfs_dataset_root_fd(m->dataset), path, &err) : -ENOMEM;
 }
 
 void lfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi) {
@@ -248,19 +268,14 @@ void lfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file
     fuse_reply_err(req, result < 0 && errno != EINVAL && errno != EROFS ? errno : 0);
 }
 
-/* Names that only a link, or a rename, gives: a file made under one would be seen half written. */
-static bool is_published_name(const struct lfs_node *parent, const char *name) {
-    return parent->kind != LFS_NODE_FILES && name[0] != '.' && !strchr(name, '#');
-}
-
 static errint_t check_new_name(struct lfs_mount *m, const struct lfs_node *parent, const char *name,
                                struct lfs_arena *arena) {
     struct lfs_view_entry entry;
     if (m->options->read_only)
         return -EROFS;
-    if (!lfs_is_stage(parent) || is_published_name(parent, name))
+    if (!lfs_is_stage(parent) || !lfs_is_stage_name(parent, name))
         return -EPERM;
-    if (parent->kind != LFS_NODE_FILES)
+    if (parent->kind != LFS_NODE_FILES || name[0] == '.')
         return 0;
     char *path = lfs_join(arena, parent->text, name);
     if (!path)
@@ -298,6 +313,15 @@ static errint_t take_in(struct lfs_mount *m, struct lfs_node *parent, const char
     return -ENOMEM;
 }
 
+errint_t lfs_staged_expect_branch(struct lfs_mount *m, const struct lfs_node *branch) {
+    LFS_AUTO_ARENA *arena = lfs_arena_new();
+    if (!arena)
+        return -ENOMEM;
+    char *versions = lfs_join(arena, branch->dir, "_versions");
+    LFS_AUTO_FD fd = versions ? lfs_dataset_open_beneath(m->dataset, versions, O_PATH | O_DIRECTORY) : -ENOMEM;
+    return fd == -ENOENT ? -ESTALE : fd < 0 ? fd : 0;
+}
+
 static errint_t create(fuse_req_t req, struct lfs_node *parent, const char *name, mode_t mode, int flags,
                        struct lfs_handle **out, struct fuse_entry_param *e) {
     struct lfs_mount *m = lfs_mount_of(req);
@@ -310,6 +334,7 @@ static errint_t create(fuse_req_t req, struct lfs_node *parent, const char *name
     if (!directory || !path)
         return -ENOMEM;
     int root = lfs_dataset_root_fd(m->dataset);
+    LFS_TRY(lfs_staged_expect_branch(m, parent->branch));
     if (parent->kind != LFS_NODE_FILES || !*parent->text)
         LFS_TRY(lfs_make_dirs(root, directory, m->settings.sync, &err));
     /* a name that a lookup has not found may have come meanwhile: never opened by accident */

@@ -14,14 +14,21 @@ struct lfs_stage;
 struct lfs_stage *lfs_stage_new(void); /* NULL when memory is short */
 void lfs_stage_free(struct lfs_stage *stage);
 
-/* May files be made in that directory? data, _deletions, _indices and what lies in them, _versions, _transactions. */
+/* May files be made in that directory? data, _deletions, _indices and what lies in them, _versions, _transactions,
+ * _refs/tags. */
 bool lfs_is_stage(const struct lfs_node *directory);
 
 /* The directory of the storage that a node's files lie in, relative to the data set's root; NULL when memory is short. */
 char *lfs_stage_directory(const struct lfs_node *directory, struct lfs_arena *arena);
 
+/* May a file be made under that name? Others only a link, or a rename, gives: one made so would be seen half written. */
+bool lfs_is_stage_name(const struct lfs_node *directory, const char *name);
+
 /* Is this file to be shown as staged: by its name one that is never published under it, or open for writing? */
 bool lfs_is_staged(struct lfs_mount *m, const char *name, const struct stat *st);
+
+/* -ESTALE when the branch is gone: no directory is made for it again. */
+errint_t lfs_staged_expect_branch(struct lfs_mount *m, const struct lfs_node *branch);
 
 /* Look up a staged file by its name. -ENOENT when there is none. */
 errint_t lfs_staged_look_up(struct lfs_mount *m, struct lfs_node *parent, const char *name, struct lfs_node **out);

@@ -9,6 +9,7 @@
 #include "fuse/conflicts.h"
 #include "fuse/previews.h"
 #include "fuse/stats.h"
+#include "fuse/tag_refs.h"
 #include "report/report.h"
 #include "util/cleanup.h"
 #include "util/map.h"
@@ -92,6 +93,11 @@ static const struct source *source_of(const struct lfs_node *place, const char *
     return NULL;
 }
 
+/* _refs/tags of a branch (tag_refs.h). */
+static bool is_of_refs(const struct lfs_node *place, const char *what) {
+    return place->kind == LFS_NODE_BRANCH && strncmp(what, "_refs", 5) == 0 && (!what[5] || what[5] == '/');
+}
+
 static struct lfs_report_cache *facts_of(const struct lfs_texts *texts);
 
 static struct lfs_report_call report_call(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
@@ -108,6 +114,8 @@ enum lfs_text_is lfs_text_is(struct lfs_mount *m, const struct lfs_node *place, 
     }
     if (source_of(place, what) || place->kind != LFS_NODE_BRANCH)
         return source_of(place, what) ? LFS_TEXT_FILE : LFS_TEXT_NONE;
+    if (is_of_refs(place, what))
+        return lfs_tag_ref_is(m, place, what);
     struct lfs_report_call call = report_call(m, place, what);
     enum lfs_report_is is = lfs_report_is(&call);
     return is == LFS_REPORT_FILE ? LFS_TEXT_FILE : is == LFS_REPORT_DIRECTORY ? LFS_TEXT_DIRECTORY : LFS_TEXT_NONE;
@@ -115,7 +123,7 @@ enum lfs_text_is lfs_text_is(struct lfs_mount *m, const struct lfs_node *place, 
 
 bool lfs_text_is_volatile(const struct lfs_node *place, const char *what) {
     const struct source *source = source_of(place, what);
-    return source && !source->stamp;
+    return (source && !source->stamp) || is_of_refs(place, what);
 }
 
 bool lfs_text_is_slow(const struct lfs_node *place, const char *what) {
@@ -137,6 +145,8 @@ static errint_t stamp(struct lfs_mount *m, const struct lfs_node *place, const c
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
     *out = (struct lfs_stamp){0};
+    if (is_of_refs(place, what))
+        return 0;
     if (source)
         return source->stamp ? source->stamp(m, place, what, out) : 0;
     return lfs_report_stamp(&call, out, NULL);
@@ -146,6 +156,8 @@ static errint_t render(struct lfs_mount *m, const struct lfs_node *place, const 
                        struct lfs_buf *out, struct timespec *time) {
     const struct source *source = source_of(place, what);
     struct lfs_report_call call = report_call(m, place, what);
+    if (is_of_refs(place, what))
+        return lfs_tag_ref_render(m, place, what, out, time);
     return source ? source->render(m, place, what, cancel, out, time, NULL) : lfs_report_render(&call, out, time, NULL);
 }
 

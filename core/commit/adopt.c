@@ -7,6 +7,7 @@
 
 #include "format/wire.h"
 #include "store/file.h"
+#include "table/lock.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 
@@ -37,7 +38,22 @@ static errint_t flush_directories(const struct lfs_adoption *a, struct lfs_arena
     return 0;
 }
 
+static void release(struct lfs_version **version) { lfs_version_release(*version); }
+
+/* The staged manifest; the records that it has in common with the newest version are that one's, which is handed out. */
+static errint_t decode(const struct lfs_adoption *a, const struct lfs_buf *staged, const char *name,
+                       struct lfs_arena *arena, struct lfs_version **newest, struct lfs_manifest *out,
+                       struct lfs_error *err) {
+    struct lfs_view_tip tip;
+    size_t n_shared;
+    LFS_TRY(lfs_views_tip(a->views, a->dir, &tip, err));
+    LFS_TRY(lfs_dataset_version(lfs_views_dataset(a->views), a->dir, tip.number, newest, err));
+    return lfs_manifest_decode_like(staged->data, staged->length, &(*newest)->manifest, arena, arena, name, out, &n_shared,
+                                    err);
+}
+
 errint_t lfs_adopt_manifest(const struct lfs_adoption *a, int staged_fd, const char *name, struct lfs_error *err) {
+    LFS_CLEANUP(release) struct lfs_version *newest = NULL;
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     LFS_AUTO_BUF staged = {0};
     LFS_AUTO_BUF restored = {0};
@@ -46,8 +62,12 @@ errint_t lfs_adopt_manifest(const struct lfs_adoption *a, int staged_fd, const c
     if (!arena)
         return lfs_fail_nomem(err);
     LFS_TRY(lfs_read_fd(staged_fd, name, LFS_MANIFEST_BYTES_MAX, &staged, NULL, err));
-    LFS_TRY(lfs_manifest_decode(staged.data, staged.length, arena, name, &flat, err));
+    LFS_TRY(decode(a, &staged, name, arena, &newest, &flat, err));
     LFS_TRY(check_name(a, name, flat.message, err));
+    /* from the look at the files that it names until it names them: nobody removes one in between */
+    LFS_AUTO_FD lock = lfs_dataset_lock(lfs_views_dataset(a->views), LFS_LOCK_SHARED, NULL, err);
+    if (lock < 0)
+        return lock;
     LFS_TRY(lfs_views_restore_manifest(a->views, a->dir, *a->dir ? a->branch : NULL, &flat, name, arena, &own, &changed,
                                        err));
     if (changed)

@@ -176,6 +176,12 @@ static errint_t settle_by_rename(int dir, const char *staged, const char *name, 
                           name);
 }
 
+static bool is_same_file(int dir, const char *one, const char *other) {
+    struct stat a, b;
+    return fstatat(dir, one, &a, AT_SYMLINK_NOFOLLOW) == 0 && fstatat(dir, other, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 static errint_t settle(int dir, const char *staged, const char *name, bool replace, bool sync, struct lfs_error *err) {
     if (replace) {
         if (renameat(dir, staged, dir, name) < 0)
@@ -183,6 +189,8 @@ static errint_t settle(int dir, const char *staged, const char *name, bool repla
     } else {
         /* link, not rename: an existing file is never replaced; rename without replace where links cannot be had */
         int linked = linkat(dir, staged, dir, name, 0) == 0 ? 0 : -errno;
+        if (linked < 0 && is_same_file(dir, staged, name))
+            linked = 0; /* it was done, and the answer lost */
         if (linked == 0)
             unlinkat(dir, staged, 0);
         else if (!has_no_links(-linked))

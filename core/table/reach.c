@@ -232,6 +232,10 @@ static errint_t read_manifest(struct reading *r, size_t i_home, const char *name
         return result == -ENOENT ? 0 : result; /* cleaned away since it was listed: nobody reads it any more */
     if (home->kind == LFS_HOME_LINE)
         return add_kept(r, home, name, path, refs);
+    if (r->options->is_gone && r->options->is_gone(r->options->context, home->dir, refs->number)) {
+        lfs_references_release(r->ds, refs);
+        return 0;
+    }
     result = mark_all(r, home->dir, refs, (uint32_t)(LFS_HELD_BY_HOME + i_home));
     if (result == 0 && home->line)
         result = mark_kept_deletions(r, home->line, refs);

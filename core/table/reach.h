@@ -20,6 +20,9 @@ struct lfs_reach_options {
     struct timespec young_since;
     struct lfs_progress *progress; /* may be NULL */
     const atomic_bool *cancel;     /* may be NULL */
+    /* May be NULL: versions that hold nothing, as if they were gone already; `dir` is their home's. */
+    bool (*is_gone)(void *context, const char *dir, uint64_t version);
+    void *context;
 };
 
 struct lfs_marks;

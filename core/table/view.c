@@ -326,13 +326,14 @@ static errint_t note_bases(struct scan *scan, uint64_t number, const LanceManife
 
 /* Look through the versions in (from, tip), newest first: what their manifests have as base paths. Versions that cannot
  * be read are passed over: a file that only they use cannot be read through them either. */
-static errint_t scan_versions(struct lfs_views *views, const char *dir, uint64_t from, uint64_t tip,
+static errint_t scan_versions(struct lfs_views *views, const char *dir, uint64_t from, const struct lfs_version *tip,
                               struct scan *scan) {
     struct lfs_versions versions;
+    size_t n_shared;
     if (lfs_dataset_versions(views->ds, dir, scan->arena, &versions, NULL) < 0)
         return 0;
     for (size_t i = versions.count; i-- > 0;) {
-        if (versions.numbers[i] >= tip || versions.numbers[i] <= from)
+        if (versions.numbers[i] >= tip->number || versions.numbers[i] <= from)
             continue;
         LFS_AUTO_BUF bytes = {0};
         LFS_AUTO_ARENA *arena = lfs_arena_new();
@@ -344,7 +345,8 @@ static errint_t scan_versions(struct lfs_views *views, const char *dir, uint64_t
             return -ENOMEM;
         /* not by lfs_dataset_version: a long history would drive everything else out of the cache */
         if (lfs_read_file(lfs_dataset_root_fd(views->ds), path, LFS_MANIFEST_BYTES_MAX, &bytes, NULL, NULL) < 0 ||
-            lfs_manifest_decode(bytes.data, bytes.length, arena, path, &manifest, NULL) < 0)
+            lfs_manifest_decode_like(bytes.data, bytes.length, &tip->manifest, arena, arena, path, &manifest, &n_shared,
+                                     NULL) < 0)
             continue;
         LFS_TRY(note_bases(scan, versions.numbers[i], manifest.message, true));
     }
@@ -391,7 +393,7 @@ errint_t lfs_views_old_bases(struct lfs_views *views, const char *dir, const str
     lfs_map_init(&scan.seen, scan.arena);
     errint_t result = note_bases(&scan, number, tip->version->manifest.message, false);
     if (result == 0 && number > from + 1)
-        result = scan_versions(views, dir, from, number, &scan);
+        result = scan_versions(views, dir, from, tip->version, &scan);
     if (result == 0)
         result = keep_old_bases(views, dir, from, number, &scan, arena, out, n_out);
     free(scan.found);

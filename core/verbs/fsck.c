@@ -129,7 +129,7 @@ static errint_t count_orphans(struct lfs_fsck *f) {
     struct lfs_error why;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    struct lfs_reach_options options = {now, f->options->progress, f->options->cancel};
+    struct lfs_reach_options options = {.young_since = now, .progress = f->options->progress, .cancel = f->options->cancel};
     LFS_CLEANUP(free_reach) struct lfs_reach reach = {0};
     errint_t result = lfs_reach_read(f->ds, &options, f->arena, &reach, &why);
     if (result == -EINTR)

@@ -72,7 +72,7 @@ errint_t lfs_verb_gc(struct lfs_verb_context *context, struct lfs_error *err) {
         return lfs_fail(err, LFS_E_USAGE, "%s: .gc takes no names, only older-than= and dry-run", c->words[0]);
     clock_gettime(CLOCK_REALTIME, &now);
     now.tv_sec -= (time_t)(c->has_older_than ? c->older_than : OLDER_THAN_DEFAULT);
-    struct lfs_reach_options options = {now, call->progress, call->cancel};
+    struct lfs_reach_options options = {.young_since = now, .progress = call->progress, .cancel = call->cancel};
     LFS_CLEANUP(free_reach) struct lfs_reach reach = {0};
     struct lfs_sweep sweep = {.ds = call->dataset,
                               .reach = &reach,

@@ -115,6 +115,7 @@ const OPS = {
   ...ALTERATIONS,
   optimize: (t) => t.optimize(),
   clean: (t) => t.optimize({ cleanupOlderThan: NOW(), deleteUnverified: true }),
+  cleanVerified: (t) => t.optimize({ cleanupOlderThan: NOW() }),
   // kind: what lancedb.Index calls it (btree, bitmap, labelList, fts, ivfFlat, ivfPq, ...)
   index: (t, { column, kind = "btree", name, options }, { lancedb }) =>
     t.createIndex(column, { config: lancedb.Index[kind](options), replace: true, name }),
@@ -135,6 +136,11 @@ const OPS = {
   fork: async (t, { name, from, version }) => (await (await t.branches()).create(name, from, version)).close(),
   drop: async (t, { name }) => (await t.branches()).delete(name),
   tag: async (t, { name, version }) => (await t.tags()).create(name, version),
+  retag: async (t, { name, version }) => (await t.tags()).update(name, version),
+  countAt: async (t, { tag }) => {
+    await t.checkout(tag);
+    return t.countRows();
+  },
   untag: async (t, { name }) => (await t.tags()).delete(name),
   // { name: version }
   tags: async (t) =>
@@ -156,7 +162,7 @@ const OPS = {
 };
 
 // Operations that are asked for what they give.
-const ANSWERS = new Set(["branches", "count", "coverage", "forks", "rowIds", "search", "tags", "version", "words"]);
+const ANSWERS = new Set(["branches", "count", "countAt", "coverage", "forks", "rowIds", "search", "tags", "version", "words"]);
 
 // One stock operation on a branch. fork and drop are asked of main and name the branch in their arguments.
 export async function operate(engine, dir, branch, op, args = {}) {
