@@ -13,6 +13,7 @@
 
 #include "fuse/handles.h"
 #include "fuse/mount.h"
+#include "fuse/passthrough.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
 #include "fuse/stats.h"
@@ -210,6 +211,7 @@ static void dismantle(struct lfs_mount *m) {
     lfs_opens_free(m, m->opens);
     lfs_stage_free(m->stage);
     lfs_texts_free(m->texts);
+    lfs_passthrough_free(m->passthrough);
     lfs_stats_free(m->stats);
     lfs_control_free(m->control);
     if (m->session)
@@ -255,7 +257,8 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     m->stage = lfs_stage_new();
     m->texts = lfs_texts_new(o->cache_bytes / 8);
     m->stats = lfs_stats_new();
-    if (!m->nodes || !m->trees || !m->control || !m->opens || !m->stage || !m->texts || !m->stats)
+    m->passthrough = lfs_passthrough_new(o->passthrough);
+    if (!m->nodes || !m->trees || !m->control || !m->opens || !m->stage || !m->texts || !m->stats || !m->passthrough)
         return lfs_fail_nomem(err);
     m->settings = (struct lfs_verb_settings){.mode = o->mode, .sync = o->sync, .read_only = o->read_only};
     repair_names(m);
@@ -276,7 +279,9 @@ static int start(struct lfs_mount *m, struct lfs_error *err) {
         lfs_fail(err, LFS_E_USAGE, "%s", fuse_reason());
         return EXIT_USAGE;
     }
-    result = open_dataset(m, err);
+    result = lfs_passthrough_check(o->passthrough, err);
+    if (result == 0)
+        result = open_dataset(m, err);
     if (result == 0)
         result = lfs_start_check_mountpoint(o->mountpoint, o->dataset, &m->mountpoint, err);
     if (result < 0)
@@ -285,6 +290,7 @@ static int start(struct lfs_mount *m, struct lfs_error *err) {
         lfs_fail(err, LFS_E_SYSTEM, "cannot mount on %s: %s", o->mountpoint, fuse_reason());
         return EXIT_START;
     }
+    lfs_passthrough_attach(m);
     if (chdir("/") < 0 || (!o->foreground && daemonize(m, err) < 0)) {
         fuse_session_unmount(m->session);
         return EXIT_START;

@@ -19,6 +19,7 @@
 
 struct lfs_control;
 struct lfs_opens;
+struct lfs_passthrough;
 struct lfs_stage;
 struct lfs_stats;
 struct lfs_texts;
@@ -34,6 +35,7 @@ struct lfs_mount {
     struct lfs_stage *stage; /* see staged.h */
     struct lfs_texts *texts; /* see texts.h */
     struct lfs_stats *stats; /* see stats.h */
+    struct lfs_passthrough *passthrough; /* see passthrough.h */
     struct fuse_session *session;
     struct lfs_verb_settings settings;
     uid_t uid; /* who mounts */

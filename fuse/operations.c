@@ -9,6 +9,7 @@
 
 #include "fuse/changes.h"
 #include "fuse/mount.h"
+#include "fuse/passthrough.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
 #include "fuse/stats.h"
@@ -45,6 +46,7 @@ static void op_init(void *data, struct fuse_conn_info *conn) {
     conn->want |= conn->capable & FUSE_CAP_READDIRPLUS;
     conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_SPLICE_READ);
 #endif
+    lfs_passthrough_init(m, conn);
     lfs_start_ready(m);
 }
 
