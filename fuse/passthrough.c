@@ -180,7 +180,7 @@ static bool hook(struct fuse_session *session) { return session != NULL; }
 
 static void ask_in_init(struct fuse_conn_info *conn, uint32_t stack_depth) {
     if (fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH))
-        conn->max_backing_stack_depth = stack_depth;
+        conn->max_backing_stack_depth = stack_depth - 1; /* libfuse adds one on the way to the kernel */
 }
 
 static int reply_open(fuse_req_t req, struct fuse_file_info *fi, int32_t backing) {
