@@ -2,6 +2,7 @@
 /* lancefs: start, serve, stop. Exit status 0, 1 for a failure to start, 2 for a wrong command line. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
 
 enum { EXIT_START = 1, EXIT_USAGE = 2 };
 enum { STOP_SECONDS = 8, POKE_MS = 50 };
+enum { FREE_BYTES_MAX = 32 << 20 };
 
 /* --- what libfuse says while it starts goes into our one line --- */
 
@@ -84,6 +86,14 @@ static void raise_file_limit(void) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
+}
+
+/* A merge of many fragments asks for megabytes, and frees them: giving those back to the kernel and getting them anew,
+ * page by page, took a third of its time. One heap for all threads, so that only one keeps what is free. */
+static void keep_free_memory(void) {
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, FREE_BYTES_MAX);
+    mallopt(M_TRIM_THRESHOLD, FREE_BYTES_MAX);
 }
 
 /* In the child: no terminal, no working directory, nothing held open of who started it. A log that is redirected to a
@@ -313,6 +323,7 @@ int main(int argc, char **argv) {
     struct lfs_options options;
     struct lfs_error err;
     int status = 0;
+    keep_free_memory();
     keep_standard_descriptors();
     errint_t result = lfs_options_parse(argc, argv, &options, &err);
     if (result < 0)
