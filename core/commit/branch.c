@@ -254,5 +254,5 @@ errint_t lfs_branch_stage(const struct lfs_branch_request *r, struct lfs_arena *
     LFS_TRY(build(&s, &manifest, err));
     LFS_TRY(lfs_place_kept_base(&s.placer, err));
     LFS_TRY(write_files(&s, &manifest, err));
-    return lfs_placer_flush(&s.placer, err);
+    return lfs_placer_flush(&s.placer, NULL, NULL, err);
 }

@@ -23,7 +23,7 @@ struct lfs_placer {
     bool sync;
     const atomic_bool *cancel;
     bool rehome; /* the source is the target: what it has elsewhere comes into its own storage */
-    bool storage_made, with_blobs;
+    bool storage_made, with_blobs, has_deletions;
     LanceBasePath **bases; /* the target's, and those that placing adds */
     size_t n_bases, capacity;
     uint64_t copied_files; /* could not be linked */
@@ -66,8 +66,9 @@ errint_t lfs_place_kept_base(struct lfs_placer *placer, struct lfs_error *err);
 errint_t lfs_place_kept_deletions(struct lfs_placer *placer, const char *target_line, const LanceManifest *next,
                                   struct lfs_error *err);
 
-/* Flush what was linked, and the directories that it was linked into. */
-errint_t lfs_placer_flush(struct lfs_placer *placer, struct lfs_error *err);
+/* Flush what was linked, the directories that it was linked into and, where `name` is not NULL, the file of that name in
+ * `directory` (of the data set), which was written without a flush. */
+errint_t lfs_placer_flush(struct lfs_placer *placer, const char *directory, const char *name, struct lfs_error *err);
 /* After the commit: links in the target's own storage have old times, and a clean-up of stock Lance that ran between
  * the linking and the commit may have removed them as unreferenced (lance-format T7). Those are linked again. */
 void lfs_placer_look_again(struct lfs_placer *placer);
