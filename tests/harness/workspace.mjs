@@ -96,6 +96,7 @@ async function compile(source, output, flags = []) {
 let probeBinary;
 export const probePath = () => (probeBinary ??= compile("harness/probe.c", "probe"));
 export const probe = async (...args) => run(await probePath(), args);
+export const readerPath = () => compile("bench/reader.c", "reader");
 export const noBackingPath = () => compile("harness/no_backing.c", "no_backing.so", ["-shared", "-fPIC"]);
 export const stopperPath = () => compile("crash/stopper.c", "stopper.so", ["-shared", "-fPIC"]);
 
