@@ -27,7 +27,7 @@
 
 enum { EXIT_START = 1, EXIT_USAGE = 2 };
 enum { STOP_SECONDS = 8, POKE_MS = 50 };
-enum { FREE_BYTES_MAX = 32 << 20 };
+enum { MMAP_BYTES = 32 << 20, FREE_BYTES_MAX = 64 << 20 };
 
 /* --- what libfuse says while it starts goes into our one line --- */
 
@@ -92,7 +92,7 @@ static void raise_file_limit(void) {
  * page by page, took a third of its time. One heap for all threads, so that only one keeps what is free. */
 static void keep_free_memory(void) {
     mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_THRESHOLD, FREE_BYTES_MAX);
+    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
     mallopt(M_TRIM_THRESHOLD, FREE_BYTES_MAX);
 }
 
