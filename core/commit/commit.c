@@ -47,6 +47,17 @@ static errint_t write_transaction(struct attempt *a, struct lfs_error *err) {
     return made && lfs_list_add(&a->placer.created, a->arena, made) ? 0 : lfs_fail_nomem(err);
 }
 
+/* All that the manifest names, before it. */
+static errint_t flush(struct attempt *a, struct lfs_error *err) {
+    LFS_CLEANUP(lfs_flush_close) struct lfs_flush flush = {0};
+    int root = lfs_dataset_root_fd(a->request->dataset);
+    if (a->request->sync && a->transactions_dir) {
+        LFS_TRY(lfs_flush_add_file(&flush, root, a->transactions_dir, a->next.message->transaction_file, err));
+        LFS_TRY(lfs_flush_add_directory(&flush, root, a->transactions_dir, err));
+    }
+    return lfs_placer_flush(&a->placer, &flush, err);
+}
+
 /* Is the version that stands there now the one of this attempt? A link's answer can be lost (a network file system, a
  * flush that failed after it), so the manifest itself is asked. */
 static bool is_ours(const struct attempt *a) {
@@ -105,7 +116,7 @@ static errint_t run(struct attempt *a, struct lfs_error *err) {
     LFS_TRY(lfs_place_kept_base(&a->placer, err));
     LFS_TRY(lfs_place_kept_deletions(&a->placer, r->target->uuid, a->next.message, err));
     LFS_TRY(write_transaction(a, err));
-    LFS_TRY(lfs_placer_flush(&a->placer, a->transactions_dir, a->next.message->transaction_file, err));
+    LFS_TRY(flush(a, err));
     return publish(a, err);
 }
 

@@ -617,23 +617,14 @@ static errint_t add_directories(struct lfs_placer *p, struct lfs_flush *flush, s
 }
 
 /* Many files are one flush of the file system. */
-errint_t lfs_placer_flush(struct lfs_placer *p, const char *directory, const char *name, struct lfs_error *err) {
-    LFS_CLEANUP(lfs_flush_close) struct lfs_flush flush = {0};
+errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_flush *flush, struct lfs_error *err) {
     if (!p->sync)
         return 0;
     if (p->unflushed.count > LFS_FLUSH_EACH_MAX)
         return syncfs(root_fd(p)) < 0 ? lfs_fail_errno(err, errno, "cannot flush the merged files") : 0;
-    if (name) {
-        char *path = lfs_join(p->arena, directory, name);
-        int fd = path ? lfs_open_regular(root_fd(p), path) : -ENOMEM;
-        if (fd < 0)
-            return lfs_fail_errno(err, -fd, "cannot flush %s", name);
-        LFS_TRY(lfs_flush_add(&flush, fd, name, false, err));
-        LFS_TRY(lfs_flush_add_directory(&flush, root_fd(p), directory, err));
-    }
-    LFS_TRY(add_files(p, &flush, err));
-    LFS_TRY(add_directories(p, &flush, err));
-    return lfs_flush_run(&flush, err);
+    LFS_TRY(add_files(p, flush, err));
+    LFS_TRY(add_directories(p, flush, err));
+    return lfs_flush_run(flush, err);
 }
 
 void lfs_placer_look_again(struct lfs_placer *p) {

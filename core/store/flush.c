@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "store/file.h"
+#include "util/cleanup.h"
 
 enum { THREADS_MAX = 8 };
 
@@ -23,6 +24,14 @@ errint_t lfs_flush_add(struct lfs_flush *flush, int fd, const char *name, bool i
 errint_t lfs_flush_add_directory(struct lfs_flush *flush, int dirfd, const char *path, struct lfs_error *err) {
     int fd = lfs_open_beneath(dirfd, path, O_RDONLY | O_DIRECTORY, 0);
     return fd < 0 ? lfs_fail_errno(err, -fd, "cannot open %s", path) : lfs_flush_add(flush, fd, path, true, err);
+}
+
+errint_t lfs_flush_add_file(struct lfs_flush *flush, int dirfd, const char *directory, const char *name,
+                            struct lfs_error *err) {
+    LFS_AUTO_FD in = lfs_open_beneath(dirfd, directory, O_PATH | O_DIRECTORY, 0);
+    int fd = in < 0 ? in : lfs_open_regular(in, name);
+    return fd < 0 ? lfs_fail_errno(err, -fd, "cannot open %s/%s", directory, name)
+                  : lfs_flush_add(flush, fd, name, false, err);
 }
 
 struct work {

@@ -29,6 +29,9 @@ struct lfs_flush {
 errint_t lfs_flush_add(struct lfs_flush *flush, int fd, const char *name, bool is_directory, struct lfs_error *err);
 /* A directory beneath `dirfd`. -ENOENT where there is none. */
 errint_t lfs_flush_add_directory(struct lfs_flush *flush, int dirfd, const char *path, struct lfs_error *err);
+/* The file `name` of a directory beneath `dirfd`. */
+errint_t lfs_flush_add_file(struct lfs_flush *flush, int dirfd, const char *directory, const char *name,
+                            struct lfs_error *err);
 /* All of them are on the disk when it returns 0. */
 errint_t lfs_flush_run(struct lfs_flush *flush, struct lfs_error *err);
 void lfs_flush_close(struct lfs_flush *flush);
