@@ -63,6 +63,11 @@ $(BUILD)/tests/%: tests/unit/%.c $(UNIT_OBJ) $(LIB) $(filter $(BUILD)/fuse/lines
 	@mkdir -p $(@D)
 	$(CC) $(OWN) -MF $@.d -o $@ $< $(filter %.o,$^) $(LIB) $(LDFLAGS) $(PKGLIBS) -lcmocka
 
+# What instructions are counted of.
+$(BUILD)/tests/work: tests/cost/work.c $(LIB) | $(PROTO_HDR)
+	@mkdir -p $(@D)
+	$(CC) $(OWN) -MF $@.d -o $@ $< $(LIB) $(LDFLAGS) $(PKGLIBS)
+
 unit: $(UNIT_BIN)
 	@failed=0; for t in $(UNIT_BIN); do echo "== $$t"; $$t || failed=1; done; exit $$failed
 
@@ -134,4 +139,4 @@ clean:
 
 .PHONY: all unit soak layers install uninstall clean
 .SECONDARY:
--include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(BUILD)/fsck/main.d $(UNIT_OBJ:.o=.d) $(UNIT_BIN:=.d)
+-include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(BUILD)/fsck/main.d $(UNIT_OBJ:.o=.d) $(UNIT_BIN:=.d) $(BUILD)/tests/work.d

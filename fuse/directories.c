@@ -364,6 +364,13 @@ static void free_stream(struct lfs_mount *m, struct lfs_opened *opened) {
     free(s);
 }
 
+/* What one version of a branch holds never changes: the kernel may keep such a listing. All other directories show what is
+ * there now, and the kernel must ask for them. */
+static bool is_lasting(const struct lfs_node *node) {
+    return node->branch && node->branch->version &&
+           (node->kind == LFS_NODE_FILES || node->kind == LFS_NODE_VERSIONS || node->kind == LFS_NODE_TRANSACTIONS);
+}
+
 /* Valid replies: open, err. */
 void lfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
     struct lfs_mount *m = lfs_mount_of(req);
@@ -379,6 +386,7 @@ void lfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
     lfs_nodes_hold(m->nodes, node);
     lfs_opens_add(m->opens, &s->opened);
     fi->fh = (uintptr_t)s;
+    fi->cache_readdir = fi->keep_cache = is_lasting(node);
     if (fuse_reply_open(req, fi) == -ENOENT)
         free_stream(m, &s->opened);
 }

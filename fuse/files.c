@@ -8,6 +8,7 @@
 #include "fuse/handles.h"
 #include "fuse/images.h"
 #include "fuse/mount.h"
+#include "fuse/passthrough.h"
 #include "fuse/reply.h"
 #include "fuse/staged.h"
 #include "fuse/stats.h"
@@ -19,7 +20,7 @@
 
 /* The file, where it was last found. What stands there now may be another one, or nothing: ESTALE makes the kernel look
  * the name up again. */
-static errint_t open_file(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h) {
+static int open_file(struct lfs_mount *m, const struct lfs_node *node) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     struct lfs_location location;
     struct lfs_error err;
@@ -35,8 +36,14 @@ static errint_t open_file(struct lfs_mount *m, const struct lfs_node *node, stru
         return -errno;
     if (lfs_file_token(&st) != node->token)
         return -ESTALE;
-    h->fd = LFS_STEAL_FD(fd);
-    return 0;
+    return LFS_STEAL_FD(fd);
+}
+
+static errint_t open_data(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h,
+                          struct fuse_file_info *fi) {
+    fi->noflush = 1;
+    h->fd = open_file(m, node);
+    return h->fd < 0 ? h->fd : lfs_passthrough_open(m, h, fi);
 }
 
 static errint_t open_rendered(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h) {
@@ -75,10 +82,7 @@ static errint_t open_unreached(struct lfs_mount *m, const struct lfs_node *node)
 static errint_t open_node(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h,
                           struct fuse_file_info *fi) {
     switch (node->kind) {
-    case LFS_NODE_FILE:
-        fi->keep_cache = 1;
-        fi->noflush = 1;
-        return open_file(m, node, h);
+    case LFS_NODE_FILE: return open_data(m, node, h, fi);
     case LFS_NODE_RENDERED:
         fi->keep_cache = 1;
         fi->noflush = 1;
@@ -128,7 +132,7 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
     fi->fh = (uintptr_t)h;
     if (result < 0)
         fuse_reply_err(req, -result);
-    if (result < 0 || fuse_reply_open(req, fi) == -ENOENT)
+    if (result < 0 || lfs_passthrough_reply(req, h, fi) == -ENOENT)
         lfs_handle_free(m, h);
 }
 
@@ -139,6 +143,29 @@ static void read_memory(struct lfs_mount *m, fuse_req_t req, const struct lfs_ha
     size = size < all - start ? size : all - start;
     lfs_stats_read(m->stats, h->rendered || h->image ? LFS_READ_RENDERED : LFS_READ_TEXT, size);
     lfs_reply_bytes(req, size ? lfs_reply_copy(bytes + start, size) : "", size);
+}
+
+static errint_t read_fully(int fd, char *buffer, size_t size, off_t off) {
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = pread(fd, buffer + done, size - done, off + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (errint_t)done;
+}
+
+/* Where the kernel reads itself it still asks here for what posix_fadvise(2) wants read ahead. Nobody waits for it. */
+static errint_t read_stored(struct lfs_mount *m, const struct lfs_handle *h, char *buffer, size_t size, off_t off) {
+    if (!h->passed)
+        return read_fully(h->fd, buffer, size, off);
+    LFS_AUTO_FD fd = open_file(m, h->node);
+    return fd < 0 ? fd : read_fully(fd, buffer, size, off);
 }
 
 /* Valid replies: buf, err. */
@@ -159,21 +186,13 @@ void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
         fuse_reply_err(req, ENOMEM);
         return;
     }
-    size_t done = 0;
-    while (done < size) {
-        ssize_t n = pread(h->fd, buffer + done, size - done, off + (off_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            fuse_reply_err(req, errno);
-            return;
-        }
-        if (n == 0)
-            break;
-        done += (size_t)n;
+    errint_t done = read_stored(m, h, buffer, size, off);
+    if (done < 0) {
+        fuse_reply_err(req, -done);
+        return;
     }
-    lfs_stats_read(m->stats, LFS_READ_STORED, done);
-    fuse_reply_buf(req, buffer, done);
+    lfs_stats_read(m->stats, LFS_READ_STORED, (size_t)done);
+    fuse_reply_buf(req, buffer, (size_t)done);
 }
 
 /* Valid replies: write, err. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fuse/passthrough.h"
 #include "fuse/staged.h"
 #include "fuse/texts.h"
 #include "table/image.h"
@@ -76,6 +77,7 @@ void lfs_handle_free(struct lfs_mount *m, struct lfs_handle *h) {
     lfs_opens_remove(m->opens, &h->opened);
     lfs_talk_free(h->control);
     lfs_staged_release(m, h);
+    lfs_passthrough_release(m, h);
     if (h->fd >= 0)
         close(h->fd);
     lfs_rendered_release(h->rendered);

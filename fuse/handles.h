@@ -39,6 +39,7 @@ struct lfs_handle {
     struct lfs_talk *control;      /* what is said through this open control file; NULL = it is none */
     bool writes;                   /* `fd` is a staged file's, and may be written to */
     atomic_bool dirty;             /* it was, since the last flush */
+    bool counted, passed;          /* passthrough.c's own: a data file; one that the kernel reads itself, `fd` is -1 */
 };
 
 /* A handle that holds `node` and nothing else. NULL when memory is short. */

@@ -143,7 +143,9 @@ static errint_t branch_directory(struct lookup *l, const struct lfs_shown_branch
         .salt = salt,
         .token = lfs_hash(place, sizeof place, 0),
     };
-    return settle(l, &spec, l->m->options->entry_timeout);
+    /* every walk to a file passes here; main cannot be renamed or removed, other branches can */
+    bool stays = !*branch->dir && strcmp(shown->path, "main") == 0;
+    return settle(l, &spec, stays ? LFS_IMMUTABLE_TIMEOUT : l->m->options->entry_timeout);
 }
 
 /* `prefix` is the directory's path below tree/; "" for tree/ itself. */

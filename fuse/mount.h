@@ -24,6 +24,7 @@ struct lfs_images;
 struct lfs_copies;
 struct lfs_discards;
 struct lfs_opens;
+struct lfs_passthrough;
 struct lfs_stage;
 struct lfs_stats;
 struct lfs_texts;
@@ -44,6 +45,7 @@ struct lfs_mount {
     struct lfs_hooks *hooks; /* see hooks.h; NULL = none */
     struct lfs_discards *discards; /* see verbs/discard.h */
     struct lfs_copies *copies; /* see copies.h */
+    struct lfs_passthrough *passthrough; /* see passthrough.h */
     struct fuse_session *session;
     struct lfs_verb_settings settings;
     uid_t uid; /* who mounts */

@@ -61,6 +61,8 @@ struct lfs_node {
     int cause;                    /* UNREACHED, RENDERED, IMAGE_FILE: what opening it gives (negative), 0 = it can be opened */
     uint64_t token;               /* tells things of one name and kind apart */
     struct lfs_location location; /* FILE: where it was found last; read by lfs_nodes_location */
+    int backing;                  /* FILE: passthrough.c's own, as the next: what the kernel reads it by, 0 = nothing */
+    unsigned opens;
     /* the table's own */
     uint64_t lookups;
     unsigned holds;

@@ -11,6 +11,7 @@
 #include "fuse/copies.h"
 #include "fuse/images.h"
 #include "fuse/mount.h"
+#include "fuse/passthrough.h"
 #include "fuse/removals.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
@@ -47,20 +48,22 @@ static struct lfs_node *changeable_node_of(fuse_req_t req, fuse_ino_t ino) {
     return NULL;
 }
 
-/* The kernel's features: whole entries in listings, no looking up of "." and "..", which file handles would need. */
+/* The kernel's features: whole entries in listings; where a link leads is kept, since one that leads elsewhere is another node;
+ * no looking up of "." and "..", which file handles would need. */
 static void op_init(void *data, struct fuse_conn_info *conn) {
     struct lfs_mount *m = data;
     own_pid = getpid();
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
     fuse_set_feature_flag(conn, FUSE_CAP_READDIRPLUS);
-    fuse_set_feature_flag(conn, FUSE_CAP_CACHE_SYMLINKS); /* a link that leads elsewhere is another node */
+    fuse_set_feature_flag(conn, FUSE_CAP_CACHE_SYMLINKS);
     fuse_unset_feature_flag(conn, FUSE_CAP_READDIRPLUS_AUTO);
     fuse_unset_feature_flag(conn, FUSE_CAP_EXPORT_SUPPORT);
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_READ);
 #else
-    conn->want |= conn->capable & (FUSE_CAP_READDIRPLUS | FUSE_CAP_CACHE_SYMLINKS); /* a link that leads elsewhere is another node */
+    conn->want |= conn->capable & (FUSE_CAP_READDIRPLUS | FUSE_CAP_CACHE_SYMLINKS);
     conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_SPLICE_READ);
 #endif
+    lfs_passthrough_init(m, conn);
     lfs_start_ready(m);
 }
 

@@ -25,6 +25,7 @@ const char lfs_options_help[] = "Usage: lancefs [options] DATASET MOUNTPOINT\n"
                                 "  sync, nosync             flush commits to the disk first (sync)\n"
                                 "  hooks=DIR                run DIR/pre-merge and DIR/post-merge around merges\n"
                                 "  hooks_timeout=S          seconds that a hook may take (300)\n"
+                                "  passthrough=auto|on|off  let the kernel read data files itself (auto)\n"
                                 "  control_mode=MODE        mode of the control files (0600)\n"
                                 "  cache_mb=N               bound of the manifest caches (64)\n"
                                 "  attr_timeout=S, entry_timeout=S   seconds the kernel may remember (0)\n"
@@ -163,13 +164,13 @@ static int set_map(struct parse *p, const char *name, const char *value) {
 }
 
 static int set_passthrough(struct parse *p, const char *name, const char *value) {
-    if (strcmp(value, "auto") == 0 || strcmp(value, "off") == 0)
-        return 0;
-    if (strcmp(value, "on") != 0)
-        return refuse(p, name, value, "auto, on or off");
-    p->result = lfs_fail(p->err, LFS_E_UNSUPPORTED,
-                         "-o passthrough=on: this version reads data files itself; say passthrough=auto");
-    return -1;
+    static const char *const words[] = {[LFS_PASS_AUTO] = "auto", [LFS_PASS_ON] = "on", [LFS_PASS_OFF] = "off"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(value, words[i]) == 0) {
+            p->out->passthrough = (enum lfs_passing)i;
+            return 0;
+        }
+    return refuse(p, name, value, "auto, on or off");
 }
 
 static int set_cache(struct parse *p, const char *name, const char *value) {

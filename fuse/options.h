@@ -12,6 +12,9 @@
 #include "util/log.h"
 #include "verbs/verbs.h"
 
+/* Are data files handed to the kernel (passthrough.h)? */
+enum lfs_passing { LFS_PASS_AUTO, LFS_PASS_ON, LFS_PASS_OFF };
+
 struct lfs_options {
     char *dataset, *mountpoint; /* as given */
     bool foreground, debug, single_thread, show_help, show_version;
@@ -20,6 +23,7 @@ struct lfs_options {
     bool bases_given;
     char **bases;              /* NULL-terminated; NULL = none named */
     char **map_old, **map_new; /* NULL-terminated, equal in number; NULL = none */
+    enum lfs_passing passthrough;
     size_t cache_bytes;
     mode_t control_mode;
     double attr_timeout, entry_timeout; /* seconds, for what can change */

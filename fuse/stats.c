@@ -9,6 +9,7 @@
 
 #include "fuse/handles.h"
 #include "fuse/images.h"
+#include "fuse/passthrough.h"
 #include "fuse/texts.h"
 #include "util/buf.h"
 #include "verbs/answer.h"
@@ -197,6 +198,15 @@ static void put_gauge(struct lfs_buf *out, const char *name, const char *help, u
     lfs_buf_printf(out, "lancefs_%s %" PRIu64 "\n", name, value);
 }
 
+static void put_passthrough(struct lfs_mount *m, struct lfs_buf *out) {
+    struct lfs_passthrough_counts counts;
+    lfs_passthrough_count(m->passthrough, &counts);
+    put_head(out, "data_opens_total", "counter", "Opens of data files, by who reads them: the kernel, or the daemon.");
+    lfs_buf_printf(out, "lancefs_data_opens_total{by=\"kernel\"} %" PRIu64 "\n", counts.passed);
+    lfs_buf_printf(out, "lancefs_data_opens_total{by=\"daemon\"} %" PRIu64 "\n", counts.read);
+    put_gauge(out, "backing_files", "Data files that the kernel holds open for reading them itself.", counts.backing);
+}
+
 errint_t lfs_stats_render(struct lfs_mount *m, struct lfs_buf *out, struct timespec *time, struct lfs_error *err) {
     const struct lfs_stats *s = m->stats;
     clock_gettime(CLOCK_REALTIME, time);
@@ -207,6 +217,7 @@ errint_t lfs_stats_render(struct lfs_mount *m, struct lfs_buf *out, struct times
     put_operations(s, out);
     put_commands(s, out);
     put_caches(m, out);
+    put_passthrough(m, out);
     put_gauge(out, "open_handles", "Files and directories that are open.", lfs_opens_count(m->opens));
     put_gauge(out, "nodes", "Files and directories that the kernel knows by number.", lfs_nodes_count(m->nodes));
     put_gauge(out, "lookups_held", "Look-ups that the kernel has not given back.", lfs_nodes_lookups(m->nodes));

@@ -7,6 +7,7 @@
 #     scripts/bench.sh NAME...      tests/bench/NAME.mjs
 #
 # LANCEFS_BENCH_ROUNDS: how often each is run (15). LANCEFS_BENCH_SIZES: numbers of fragments (100,2000,20000).
+# LANCEFS_BENCH_MIB: size of the file that is read (256). LANCEFS_BENCH_FILES: files that are walked over (20000).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -67,6 +67,7 @@ needed_to_test() {
     need_command mount mount "mount -t fuse.lancefs"
     need_command xxd xxd "shows bytes"
     need_command ps procps "looks at processes"
+    need_command valgrind valgrind "counts the instructions of a merge"
 }
 
 needed_to_bench() {

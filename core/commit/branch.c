@@ -19,6 +19,7 @@ struct stage {
     uint32_t parent_base;    /* the id of the base path that leads to the parent */
     const char *parent_path; /* ... and its text */
     char transaction_uuid[UUID_STR_LEN];
+    struct lfs_flush flush; /* what was written */
 };
 
 /* Row ids in files of their own lie in the data set's directory and have no base id: a branch cannot reach them. */
@@ -168,16 +169,21 @@ static errint_t build(struct stage *s, struct lfs_manifest *out, struct lfs_erro
 
 /* --- the files --- */
 
-static errint_t write_in(const struct stage *s, const char *part, const char *name, const struct lfs_buf *bytes,
+/* Flushed at the end, with all else. */
+static errint_t write_in(struct stage *s, const char *part, const char *name, const struct lfs_buf *bytes,
                          struct lfs_error *err) {
     int root = lfs_dataset_root_fd(s->request->dataset);
     char *directory = lfs_sprintf(s->arena, "%s/%s", s->request->directory, part);
     LFS_TRY(directory ? lfs_buf_check(bytes, err) : lfs_fail_nomem(err));
-    LFS_TRY(lfs_make_dirs(root, directory, s->request->sync, err));
-    return lfs_write_new(root, directory, name, bytes, s->request->sync, err);
+    LFS_TRY(lfs_make_dirs(root, directory, false, err));
+    LFS_TRY(lfs_write_new(root, directory, name, bytes, false, err));
+    if (!s->request->sync)
+        return 0;
+    LFS_TRY(lfs_flush_add_file(&s->flush, root, directory, name, err));
+    return lfs_flush_add_directory(&s->flush, root, directory, err);
 }
 
-static errint_t write_files(const struct stage *s, const struct lfs_manifest *m, struct lfs_error *err) {
+static errint_t write_files(struct stage *s, const struct lfs_manifest *m, struct lfs_error *err) {
     LFS_AUTO_BUF manifest = {0}, transaction = {0}, hint = {0};
     char name[LFS_MANIFEST_NAME_SIZE];
     lfs_wire_pack(&m->transaction->base, &transaction);
@@ -251,19 +257,29 @@ static errint_t init(struct stage *s, const struct lfs_branch *branch, const str
     return lfs_placer_base(&s->placer, s->parent_path, true, of_main ? NULL : r->parent->name, &s->parent_base, err);
 }
 
-errint_t lfs_branch_stage(const struct lfs_branch_request *r, struct lfs_arena *arena, struct lfs_branch_ref *ref,
-                          struct lfs_error *err) {
-    struct stage s = {.request = r, .arena = arena};
+static errint_t run(struct stage *s, struct lfs_branch_ref *ref, struct lfs_error *err) {
+    const struct lfs_branch_request *r = s->request;
     struct lfs_branch branch = {.name = r->name, .dir = r->directory};
     struct lfs_version first = *r->from; /* the same state, in another directory */
     struct lfs_manifest manifest;
     first.dir = r->directory;
     LFS_TRY(check_inheritable(r, err));
-    LFS_TRY(init(&s, &branch, &first, err));
-    LFS_TRY(fill_ref(&s, ref, err));
+    LFS_TRY(init(s, &branch, &first, err));
+    LFS_TRY(fill_ref(s, ref, err));
     LFS_TRY(lfs_make_dirs(lfs_dataset_root_fd(r->dataset), r->directory, r->sync, err));
-    LFS_TRY(build(&s, &manifest, err));
-    LFS_TRY(lfs_place_kept_base(&s.placer, err));
-    LFS_TRY(write_files(&s, &manifest, err));
-    return lfs_placer_flush(&s.placer, err);
+    LFS_TRY(build(s, &manifest, err));
+    LFS_TRY(lfs_place_kept_base(&s->placer, err));
+    LFS_TRY(write_files(s, &manifest, err));
+    if (r->sync)
+        LFS_TRY(lfs_flush_add_directory(&s->flush, lfs_dataset_root_fd(r->dataset), r->directory, err));
+    return lfs_placer_flush(&s->placer, &s->flush, err);
+}
+
+errint_t lfs_branch_stage(const struct lfs_branch_request *r, struct lfs_arena *arena, struct lfs_branch_ref *ref,
+                          struct lfs_error *err) {
+    struct stage s = {.request = r, .arena = arena};
+    errint_t result = run(&s, ref, err);
+    lfs_flush_close(&s.flush);
+    lfs_placer_close(&s.placer);
+    return result;
 }

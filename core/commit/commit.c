@@ -19,7 +19,7 @@ struct attempt {
     struct lfs_placer placer;
     struct lfs_build build;
     struct lfs_manifest next;
-    const char *versions_dir;
+    const char *versions_dir, *transactions_dir;
     char name[LFS_MANIFEST_NAME_SIZE];
 };
 
@@ -40,9 +40,22 @@ static errint_t write_transaction(struct attempt *a, struct lfs_error *err) {
     LFS_TRY(own_directory(a, "_transactions", &directory, err));
     int root = lfs_dataset_root_fd(a->request->dataset);
     LFS_TRY(lfs_make_dirs(root, directory, a->request->sync, err));
-    LFS_TRY(lfs_write_new(root, directory, a->next.message->transaction_file, &bytes, a->request->sync, err));
+    /* flushed with all else that is to be there before the manifest is */
+    LFS_TRY(lfs_write_new(root, directory, a->next.message->transaction_file, &bytes, false, err));
+    a->transactions_dir = directory;
     char *made = lfs_sprintf(a->arena, "%s/%s", directory, a->next.message->transaction_file);
     return made && lfs_list_add(&a->placer.created, a->arena, made) ? 0 : lfs_fail_nomem(err);
+}
+
+/* All that the manifest names, before it. */
+static errint_t flush(struct attempt *a, struct lfs_error *err) {
+    LFS_CLEANUP(lfs_flush_close) struct lfs_flush flush = {0};
+    int root = lfs_dataset_root_fd(a->request->dataset);
+    if (a->request->sync && a->transactions_dir) {
+        LFS_TRY(lfs_flush_add_file(&flush, root, a->transactions_dir, a->next.message->transaction_file, err));
+        LFS_TRY(lfs_flush_add_directory(&flush, root, a->transactions_dir, err));
+    }
+    return lfs_placer_flush(&a->placer, &flush, err);
 }
 
 /* Is the version that stands there now the one of this attempt? A link's answer can be lost (a network file system, a
@@ -108,7 +121,7 @@ static errint_t run(struct attempt *a, struct lfs_error *err) {
     LFS_TRY(lfs_place_kept_base(&a->placer, err));
     LFS_TRY(lfs_place_kept_deletions(&a->placer, r->target->uuid, a->next.message, err));
     LFS_TRY(write_transaction(a, err));
-    LFS_TRY(lfs_placer_flush(&a->placer, err));
+    LFS_TRY(flush(a, err));
     return publish(a, err);
 }
 

@@ -11,6 +11,7 @@
 #include "commit/expect.h"
 #include "format/deletion.h"
 #include "store/file.h"
+#include "store/flush.h"
 #include "table/root.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
@@ -387,6 +388,7 @@ errint_t lfs_place_deletion_file(struct lfs_placer *p, uint64_t fragment_id, Lan
     char name[80];
     uint64_t begin = lfs_expect_begin(p);
     lfs_deletion_file_name(fragment_id, file, name, sizeof name);
+    p->has_deletions = true;
     LFS_TRY(place(p, LFS_FILE_DELETION, file->has_base_id ? (int64_t)file->base_id : LFS_NO_BASE, name, 0, &base, &from,
                   err));
     lfs_expect_end(p, begin, 0);
@@ -596,8 +598,10 @@ errint_t lfs_place_kept_base(struct lfs_placer *p, struct lfs_error *err) {
     if (!deletions || !versions || !manifest.directory)
         return lfs_fail_nomem(err);
     LFS_TRY(list_kept(p, deletions, &kept, err));
-    for (size_t i = 0; i < m->n_fragments; i++)
+    for (size_t i = 0; i < m->n_fragments; i++) {
+        p->has_deletions |= m->fragments[i]->deletion_file != NULL;
         LFS_TRY(keep_deletions(p, m->fragments[i], deletions, &kept, err));
+    }
     LFS_TRY(keep_ref(p, storage, err));
     return bring(p, &manifest, 0, versions, p->source->file_name, false, false, err);
 }
@@ -639,40 +643,55 @@ errint_t lfs_place_kept_deletions(struct lfs_placer *p, const char *target_line,
     return made && p->sync ? lfs_sync_dir(root_fd(p), to, err) : 0;
 }
 
-/* What was linked, to the disk: stock Lance never flushes what it writes. Many files are one flush of the file system. */
-static errint_t flush_files(struct lfs_placer *p, struct lfs_error *err) {
-    if (p->unflushed.count > LFS_FLUSH_EACH_MAX)
-        return syncfs(root_fd(p)) < 0 ? lfs_fail_errno(err, errno, "cannot flush the merged files") : 0;
+/* What was linked: stock Lance never flushes what it writes. */
+static errint_t add_files(struct lfs_placer *p, struct lfs_flush *flush, struct lfs_error *err) {
     for (size_t i = 0; i < p->unflushed.count; i++) {
         const struct lfs_location *file = p->unflushed.items[i];
-        LFS_AUTO_FD fd = lfs_location_open(p->dataset, file, err);
+        int fd = lfs_location_open(p->dataset, file, err);
         if (fd < 0)
             return fd;
-        if (fdatasync(fd) < 0 && errno != EINVAL && errno != EROFS)
-            return lfs_fail_errno(err, errno, "cannot flush %s/%s", file->directory, file->name);
+        LFS_TRY(lfs_flush_add(flush, fd, file->name, false, err));
     }
     return 0;
 }
 
-errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_error *err) {
-    static const char *const storage_parts[] = {"data", "_deletions", "_versions"};
+static errint_t add_directory(struct lfs_placer *p, struct lfs_flush *flush, const char *in, const char *part,
+                              struct lfs_error *err) {
+    char *directory = lfs_join(p->arena, in, part);
+    return directory ? lfs_flush_add_directory(flush, root_fd(p), directory, err) : lfs_fail_nomem(err);
+}
+
+/* The directories that it was linked into. Of a line's storage also where an earlier merge linked it, which may have
+ * ended before it flushed; deletion files only where the source has any. */
+static errint_t add_directories(struct lfs_placer *p, struct lfs_flush *flush, struct lfs_error *err) {
     static const char *const own_parts[] = {"data", "_deletions"};
-    if (!p->sync)
-        return 0;
-    lfs_progress_stage(p->progress, "flushing to the disk", 0);
-    LFS_TRY(flush_files(p, err));
     char *storage = lfs_line_storage_dir(p->arena, p->source_line);
-    for (size_t i = 0; storage && p->storage_made && i < 3; i++) {
-        char *directory = lfs_join(p->arena, storage, storage_parts[i]);
-        LFS_TRY(directory ? lfs_sync_dir(root_fd(p), directory, err) : lfs_fail_nomem(err));
+    if (!storage)
+        return lfs_fail_nomem(err);
+    if (p->storage_made) {
+        LFS_TRY(add_directory(p, flush, storage, "data", err));
+        LFS_TRY(add_directory(p, flush, storage, "_versions", err));
+        if (p->has_deletions)
+            LFS_TRY(add_directory(p, flush, storage, "_deletions", err));
     }
-    for (size_t i = 0; storage && p->own_touched && i < 2; i++) {
-        char *directory = lfs_join(p->arena, p->target->dir, own_parts[i]);
-        errint_t result = directory ? lfs_sync_dir(root_fd(p), directory, err) : lfs_fail_nomem(err);
+    for (size_t i = 0; p->own_touched && i < 2; i++) {
+        errint_t result = add_directory(p, flush, p->target->dir, own_parts[i], err);
         if (result < 0 && result != -ENOENT) /* made only when something went there */
             return result;
     }
-    return storage ? 0 : lfs_fail_nomem(err);
+    return 0;
+}
+
+/* Many files are one flush of the file system. */
+errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_flush *flush, struct lfs_error *err) {
+    if (!p->sync)
+        return 0;
+    lfs_progress_stage(p->progress, "flushing to the disk", 0);
+    if (p->unflushed.count > LFS_FLUSH_EACH_MAX)
+        return syncfs(root_fd(p)) < 0 ? lfs_fail_errno(err, errno, "cannot flush the merged files") : 0;
+    LFS_TRY(add_files(p, flush, err));
+    LFS_TRY(add_directories(p, flush, err));
+    return lfs_flush_run(flush, err);
 }
 
 void lfs_placer_look_again(struct lfs_placer *p) {

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "commit/commit.h"
+#include "store/flush.h"
 #include "table/location.h"
 #include "util/map.h"
 
@@ -26,7 +27,7 @@ struct lfs_placer {
     const atomic_bool *cancel;
     struct lfs_progress *progress; /* may be NULL; see expect.h */
     bool rehome; /* the source is the target: what it has elsewhere comes into its own storage */
-    bool storage_made, with_blobs;
+    bool storage_made, with_blobs, has_deletions;
     struct lfs_imagined *imagined; /* nothing is written (imagine.h); NULL: a commit */
     LanceBasePath **bases; /* the target's, and those that placing adds */
     size_t n_bases, capacity;
@@ -73,8 +74,9 @@ errint_t lfs_place_kept_base(struct lfs_placer *placer, struct lfs_error *err);
 errint_t lfs_place_kept_deletions(struct lfs_placer *placer, const char *target_line, const LanceManifest *next,
                                   struct lfs_error *err);
 
-/* Flush what was linked, and the directories that it was linked into. */
-errint_t lfs_placer_flush(struct lfs_placer *placer, struct lfs_error *err);
+/* Where the request says `sync`: flush what was linked, the directories that it was linked into and what is in `flush`,
+ * which was written without that. */
+errint_t lfs_placer_flush(struct lfs_placer *placer, struct lfs_flush *flush, struct lfs_error *err);
 /* After the commit: links in the target's own storage have old times, and a clean-up of stock Lance that ran between
  * the linking and the commit may have removed them as unreferenced (lance-format T7). Those are linked again. */
 void lfs_placer_look_again(struct lfs_placer *placer);

@@ -50,7 +50,12 @@ static bool same_file(const LanceDataFile *a, const LanceDataFile *b) {
            (!a->file_size_bytes || !b->file_size_bytes || a->file_size_bytes == b->file_size_bytes);
 }
 
+/* Versions share the records that have the same bytes (lfs_manifest_decode_like), which are nearly all: what follows is
+ * quick for those. */
+
 bool lfs_match_same_files(const LanceFragment *a, const LanceFragment *b) {
+    if (a == b)
+        return true;
     if (a->n_files != b->n_files || a->physical_rows != b->physical_rows)
         return false;
     for (size_t i = 0; i < a->n_files; i++)
@@ -61,7 +66,7 @@ bool lfs_match_same_files(const LanceFragment *a, const LanceFragment *b) {
 
 bool lfs_match_same_deletions(const LanceFragment *a, const LanceFragment *b) {
     const LanceDeletionFile *x = a->deletion_file, *y = b->deletion_file;
-    if (!x || !y)
+    if (x == y || !x || !y)
         return x == y;
     return x->id == y->id && x->read_version == y->read_version && x->file_type == y->file_type;
 }
@@ -113,6 +118,27 @@ static errint_t place(struct builder *b, const struct lfs_version *v, const Lanc
 static errint_t place_all(struct builder *b, const struct lfs_version *v, enum lfs_side side) {
     for (size_t i = 0; i < v->manifest.message->n_fragments; i++)
         LFS_TRY(place(b, v, v->manifest.message->fragments[i], side));
+    return 0;
+}
+
+/* Both are in the order of ids: a record that is the base's own belongs to the base's match, without looking its files
+ * up. Matches of the base stand where its fragments do. */
+static errint_t place_beside(struct builder *b, const struct lfs_version *base, const struct lfs_version *v,
+                             enum lfs_side side) {
+    const LanceManifest *from = base->manifest.message, *m = v->manifest.message;
+    for (size_t i = 0, k = 0; i < m->n_fragments; i++) {
+        const LanceFragment *f = m->fragments[i];
+        while (k < from->n_fragments && from->fragments[k]->id < f->id)
+            k++;
+        if (k == from->n_fragments || from->fragments[k] != f) {
+            LFS_TRY(place(b, v, f, side));
+            continue;
+        }
+        const LanceFragment **mine = slot(&b->matches[k], side);
+        if (*mine)
+            return corrupt(b, v, f, "shares a data file with another fragment");
+        *mine = f;
+    }
     return 0;
 }
 
@@ -208,8 +234,8 @@ errint_t lfs_match_fragments(const struct lfs_merge_input *input, struct lfs_are
     if (!b.matches || !lfs_map_reserve(&b.by_file, input->base->manifest.message->n_fragments))
         return lfs_fail_nomem(err);
     LFS_TRY(place_all(&b, input->base, LFS_BASE));
-    LFS_TRY(place_all(&b, input->ours, LFS_OURS));
-    LFS_TRY(place_all(&b, input->theirs, LFS_THEIRS));
+    LFS_TRY(place_beside(&b, input->base, input->ours, LFS_OURS));
+    LFS_TRY(place_beside(&b, input->base, input->theirs, LFS_THEIRS));
     LFS_TRY(find_held(input, &b));
     *out = b.matches;
     *n_out = b.count;

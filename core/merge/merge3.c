@@ -241,11 +241,20 @@ static int by_id(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+/* New ones mostly come last, with the highest ids. */
+static bool is_sorted(const struct lfs_plan *plan) {
+    for (size_t i = 1; i < plan->n_fragments; i++)
+        if (plan->fragments[i].id < plan->fragments[i - 1].id)
+            return false;
+    return true;
+}
+
 static errint_t finish_fragments(struct merge *m) {
     struct lfs_plan *plan = m->plan;
     bool any, theirs_any;
     uint64_t highest = highest_id(m->ours, &any), theirs = highest_id(m->theirs, &theirs_any);
-    qsort(plan->fragments, plan->n_fragments, sizeof *plan->fragments, by_id);
+    if (!is_sorted(plan))
+        qsort(plan->fragments, plan->n_fragments, sizeof *plan->fragments, by_id);
     if (m->keep_their_ids && theirs_any) {
         highest = theirs > highest ? theirs : highest;
         any = true;

@@ -21,7 +21,10 @@ struct lfs_arena {
     ProtobufCAllocator protobuf;
 };
 
-static void *protobuf_alloc(void *arena, size_t size) { return lfs_alloc(arena, size); }
+static void *take(struct lfs_arena *arena, size_t size);
+
+/* Unpacking sets all that it asks room for. */
+static void *protobuf_alloc(void *arena, size_t size) { return take(arena, size); }
 static void protobuf_free(void *arena, void *pointer) {
     (void)arena;
     (void)pointer;
@@ -50,10 +53,11 @@ static struct chunk *add_chunk(struct lfs_arena *arena, size_t least) {
     size_t size = arena->next_size > least ? arena->next_size : least;
     if (size > SIZE_MAX - sizeof(struct chunk))
         return NULL;
-    struct chunk *c = calloc(1, sizeof *c + size);
+    struct chunk *c = malloc(sizeof *c + size);
     if (!c)
         return NULL;
     c->size = size;
+    c->used = 0;
     c->next = arena->chunks;
     arena->chunks = c;
     if (arena->next_size < CHUNK_MAX)
@@ -61,7 +65,8 @@ static struct chunk *add_chunk(struct lfs_arena *arena, size_t least) {
     return c;
 }
 
-void *lfs_alloc(struct lfs_arena *arena, size_t size) {
+/* Whatever was there before stands in it: only what is asked for is zeroed, when it is, not a chunk as a whole. */
+static void *take(struct lfs_arena *arena, size_t size) {
     if (size > SIZE_MAX - ALIGN)
         return NULL;
     size_t rounded = size ? (size + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
@@ -76,6 +81,13 @@ void *lfs_alloc(struct lfs_arena *arena, size_t size) {
     return p;
 }
 
+void *lfs_alloc(struct lfs_arena *arena, size_t size) {
+    void *p = take(arena, size);
+    if (p)
+        memset(p, 0, size);
+    return p;
+}
+
 void *lfs_alloc_array(struct lfs_arena *arena, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
@@ -84,7 +96,7 @@ void *lfs_alloc_array(struct lfs_arena *arena, size_t count, size_t size) {
 }
 
 void *lfs_memdup(struct lfs_arena *arena, const void *bytes, size_t length) {
-    void *copy = lfs_alloc(arena, length);
+    void *copy = take(arena, length);
     if (copy && length)
         memcpy(copy, bytes, length);
     return copy;
@@ -93,9 +105,11 @@ void *lfs_memdup(struct lfs_arena *arena, const void *bytes, size_t length) {
 char *lfs_strndup(struct lfs_arena *arena, const char *text, size_t length) {
     if (length == SIZE_MAX)
         return NULL;
-    char *copy = lfs_alloc(arena, length + 1);
-    if (copy)
+    char *copy = take(arena, length + 1);
+    if (copy) {
         memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
     return copy;
 }
 
@@ -107,7 +121,7 @@ char *lfs_sprintf(struct lfs_arena *arena, const char *format, ...) {
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    char *text = n < 0 ? NULL : lfs_alloc(arena, (size_t)n + 1);
+    char *text = n < 0 ? NULL : take(arena, (size_t)n + 1);
     if (text)
         vsnprintf(text, (size_t)n + 1, format, again);
     va_end(again);

@@ -25,7 +25,7 @@ char *lfs_join(struct lfs_arena *arena, const char *a, const char *b); /* "a/b",
 /* Bytes handed out so far: what a cache charges for an object that owns this arena. */
 size_t lfs_arena_size(const struct lfs_arena *arena);
 
-/* An allocator for protobuf-c's unpack that takes from the arena and frees nothing; lives as long as the arena. */
+/* An allocator for protobuf-c's unpack, which sets all that it asks room for: not zeroed. It takes from the arena and frees nothing; lives as long as the arena. */
 ProtobufCAllocator *lfs_arena_protobuf(struct lfs_arena *arena);
 
 #define LFS_NEW(arena, type) ((type *)lfs_alloc((arena), sizeof(type)))

@@ -16,6 +16,7 @@
 #define LFS_COMMAND_BYTES_MAX 65536u           /* a line written to a control file */
 #define LFS_COMMIT_TRIES_MAX 20u               /* races lost before EAGAIN; stock Lance's own number */
 #define LFS_FLUSH_EACH_MAX 16u                 /* files flushed one by one; more are one flush of the file system */
+#define LFS_FLUSH_TOGETHER_MAX 32u             /* those, and the directories and the transaction beside them */
 #define LFS_SERIES_STEPS_MAX 1000u          /* versions that one command makes; all are planned, in memory, first */
 #define LFS_ORIGIN_STEPS_MAX 1000000u          /* commits that columns are followed through; a circle of merges is no lineage */
 #define LFS_CONFLICTS_NAMED_MAX 1000u          /* conflicts that an answer spells out */

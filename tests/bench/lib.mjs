@@ -63,6 +63,7 @@ export function stockTimer(engine) {
   };
   return {
     append: (dir, branch, rows) => ask({ what: "append", dir, branch, rows }),
+    create: (dir, name) => ask({ what: "create", dir, name }), // -> milliseconds
     fork: (dir, name, from = "main") => ask({ what: "fork", dir, name, from }),
     close: () => c.close(),
   };

@@ -25,6 +25,16 @@ const ANSWER = {
     await t.add(rows);
     return Number(process.hrtime.bigint() - start) / 1e6;
   },
+  async create({ dir, name }) {
+    const t = await table(dir, "main");
+    await t.checkoutLatest();
+    const branches = await t.branches(),
+      start = process.hrtime.bigint();
+    const made = await branches.create(name, "main");
+    const ms = Number(process.hrtime.bigint() - start) / 1e6;
+    made.close();
+    return ms;
+  },
   fork: async ({ dir, name, from }) => (await (await (await table(dir, "main")).branches()).create(name, from)).close(),
 };
 
