@@ -178,7 +178,7 @@ static void put_progress(struct lfs_buf *out, const struct lfs_progress *p, uint
  * longer it takes, so that a command of days has some thousand, and whoever reads to the end gets there.
  */
 static void look_at(struct lfs_running *r) {
-    struct lfs_progress now = {0};
+    struct lfs_progress now = {.stage = NULL};
     uint64_t clock = lfs_progress_clock(), apart = (clock - r->began_ns) / LOG_PART;
     copy_progress(&r->progress, &now);
     if (!now.stage || is_same(&now, &r->then) ||

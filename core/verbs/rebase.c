@@ -24,6 +24,7 @@
 #include "util/limits.h"
 #include "util/log.h"
 #include "verbs/answer.h"
+#include "verbs/found.h"
 #include "verbs/names_impl.h"
 #include "verbs/series.h"
 
@@ -439,6 +440,8 @@ static errint_t rebase(struct rebase *r, struct lfs_buf *said, struct lfs_error 
     LFS_TRY(begin_line(r, err));
     uint64_t first = r->branch.version->number;
     errint_t result = replay(r, &r->onto.branch, r->onto.version, stage, err);
+    if (result == -ECANCELED && r->context->found) /* what stops it waits on the branch, not on the line made aside */
+        r->context->found->line = r->branch.branch.uuid;
     if (result == 0 && !c->dry_run)
         result = move_name(r, c->has_expect, err);
     if (result == 0 || said->length)

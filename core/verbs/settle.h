@@ -11,7 +11,7 @@
 
 #include "verbs/waiting.h"
 
-enum { LFS_VERBS_SETTLING = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REVERT };
+enum { LFS_VERBS_SETTLING = LFS_VERB_MERGE | LFS_VERB_PICK | LFS_VERB_REVERT | LFS_VERB_REBASE };
 
 /* "continue" or "abort", alone (with the target behind it in a file of the mount)? A branch of such a name is written
  * tree/continue. */

@@ -309,3 +309,33 @@ onEach("MNT/.merge stops and continues with the target named; stable row ids nam
   assert.match(done.answer.result, /merged|empty-merge/);
   await checkThenUnmount(g, { main: expected });
 });
+
+onEach("a rebase that stopped: each step's conflicts are chosen, continue moves the name; abort leaves all as it was", async (t, engine) => {
+  const g = await scratch(t, engine, TWENTY),
+    file = ".rebase";
+  await g.fork("f");
+  for (const id of [3, 5]) {
+    await update(g, "main", id, `m${id}`);
+    await update(g, "f", id, `f${id}`);
+  }
+  await g.op("f", "add", { rows: rows(100, 1, "f") });
+  const old = changed(changed(TWENTY, 3, { v: "f3" }), 5, { v: "f5" });
+  await stopsOn(g, "f", "main", 1, file);
+  await aborts(g, "f", file);
+  await checkTip(g, "f", [...old, ...rows(100, 1, "f")]);
+
+  await stopsOn(g, "f", "main", 1, file);
+  const [first] = numbers(g, "f");
+  assert.equal(conflict(g, "f", first).unit, ROW(3));
+  await checkRows(g, "f", first, "base", rows(3, 1));
+  await checkRows(g, "f", first, "ours", changed(rows(3, 1), 3, { v: "m3" })); // the new base's
+  await checkRows(g, "f", first, "theirs", changed(rows(3, 1), 3, { v: "f3" }));
+  await chooses(g, "f", first, "theirs"); // the branch's own commit, as git says
+  await doesNotContinue(g, "f", "ECANCELED", "continue", file); // the next step has one too
+  const open = numbers(g, "f").filter((k) => !conflict(g, "f", k).choice);
+  assert.equal(open.length, 1);
+  assert.equal(conflict(g, "f", open[0]).unit, ROW(5));
+  await chooses(g, "f", open[0], "ours");
+  await continues(g, "f", "rebased", { file });
+  await checkThenUnmount(g, { f: [...changed(changed(TWENTY, 3, { v: "f3" }), 5, { v: "m5" }), ...rows(100, 1, "f")] });
+});
