@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "fuse/callers.h"
 #include "fuse/control.h"
 #include "table/homes.h"
 #include "util/cleanup.h"
@@ -18,16 +19,10 @@
 
 enum { MADE_MAX = 64, ANCESTORS_MAX = 8, ARGUMENT_BYTES_MAX = 65536, ARGUMENTS_MAX = 256 };
 
-/* A process, told from a later one of its number by when it began. */
-struct process {
-    pid_t pid, parent;
-    unsigned long long began; /* clock ticks since the machine's start */
-};
-
 /* A branch that a process which may still run has made. */
 struct made {
     char *branch, *uuid;
-    struct process maker;
+    struct lfs_caller maker;
     bool caught; /* it was one of a copy and was taken back: tar makes it again */
 };
 
@@ -61,50 +56,12 @@ void lfs_copies_free(struct lfs_copies *copies) {
     free(copies);
 }
 
-/* --- processes --- */
-
-/* "<tid> (<name>) <state> <ppid> ... <starttime, field 22>"; the name may hold anything. */
-static bool read_process(pid_t pid, struct process *out) {
-    char path[40], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[n] = 0;
-    const char *rest = strrchr(text, ')');
-    int parent;
-    if (!rest || sscanf(rest + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                        &parent, &out->began) != 2)
-        return false;
-    out->pid = pid;
-    out->parent = parent;
-    return true;
-}
-
-/* The process of a thread. */
-static pid_t process_of(pid_t tid) {
-    char path[40], line[256];
-    int pid = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)tid);
-    FILE *file = fopen(path, "re");
-    while (file && !pid && fgets(line, sizeof line, file))
-        (void)sscanf(line, "Tgid: %d", &pid);
-    if (file)
-        fclose(file);
-    return pid;
-}
-
-static bool is_same(const struct process *a, const struct process *b) {
-    return a->pid == b->pid && a->began == b->began;
-}
-
-static bool comes_from(pid_t tid, const struct process *maker) {
-    struct process p = {.parent = process_of(tid)};
+static bool comes_from(pid_t tid, const struct lfs_caller *maker) {
+    struct lfs_caller p = {.parent = lfs_caller_of(tid)};
     for (int i = 0; i < ANCESTORS_MAX && p.parent > 1; i++) {
-        if (!read_process(p.parent, &p))
+        if (!lfs_caller_read(p.parent, &p))
             return false;
-        if (is_same(&p, maker))
+        if (lfs_caller_is_same(&p, maker))
             return true;
     }
     return false;
@@ -116,12 +73,12 @@ void lfs_copies_made(struct lfs_mount *m, const char *branch, pid_t tid) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     struct lfs_copies *copies = m->copies;
     struct lfs_branch b;
-    struct process maker, now;
-    if (!arena || !read_process(process_of(tid), &maker) || lfs_dataset_branch(m->dataset, arena, branch, &b, NULL) < 0)
+    struct lfs_caller maker, now;
+    if (!arena || !lfs_caller_read(lfs_caller_of(tid), &maker) || lfs_dataset_branch(m->dataset, arena, branch, &b, NULL) < 0)
         return;
     pthread_mutex_lock(&copies->lock);
     for (size_t i = copies->count; i-- > 0;) /* whoever has ended copies nothing */
-        if (!read_process(copies->list[i].maker.pid, &now) || !is_same(&now, &copies->list[i].maker))
+        if (!lfs_caller_read(copies->list[i].maker.pid, &now) || !lfs_caller_is_same(&now, &copies->list[i].maker))
             drop(copies, i);
     if (copies->count == MADE_MAX)
         drop(copies, 0);
@@ -222,12 +179,12 @@ static int deepest_first(const void *a, const void *b) {
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static bool is_of_copy(const struct made *made, const char *branch, const struct process *maker) {
-    return is_same(&made->maker, maker) && (is_below(made->branch, branch) || is_below(branch, made->branch));
+static bool is_of_copy(const struct made *made, const char *branch, const struct lfs_caller *maker) {
+    return lfs_caller_is_same(&made->maker, maker) && (is_below(made->branch, branch) || is_below(branch, made->branch));
 }
 
 /* All that one copy has made, which is known for one from now on. */
-static void catch_copy(struct lfs_copies *copies, const char *branch, const struct process *maker, struct list *out) {
+static void catch_copy(struct lfs_copies *copies, const char *branch, const struct lfs_caller *maker, struct list *out) {
     pthread_mutex_lock(&copies->lock);
     for (size_t i = copies->count; i-- > 0;) {
         struct made *made = &copies->list[i];
@@ -246,7 +203,7 @@ static void catch_copy(struct lfs_copies *copies, const char *branch, const stru
     qsort(out->made, out->count, sizeof *out->made, deepest_first);
 }
 
-static bool was_caught(struct lfs_copies *copies, const char *branch, const struct process *maker) {
+static bool was_caught(struct lfs_copies *copies, const char *branch, const struct lfs_caller *maker) {
     bool caught = false;
     pthread_mutex_lock(&copies->lock);
     for (size_t i = 0; i < copies->count && !caught; i++)
@@ -304,10 +261,10 @@ static bool names_data_set(struct lfs_mount *m, pid_t pid, const char *name) {
 }
 
 bool lfs_copies_begins(struct lfs_mount *m, const char *branch, const char *name, pid_t tid) {
-    struct process maker;
+    struct lfs_caller maker;
     LFS_CLEANUP(free_list) struct list list = {.count = 0};
-    pid_t pid = process_of(tid);
-    if (!pid || !read_process(pid, &maker))
+    pid_t pid = lfs_caller_of(tid);
+    if (!pid || !lfs_caller_read(pid, &maker))
         return false;
     if (was_caught(m->copies, branch, &maker))
         return true;
@@ -326,7 +283,7 @@ static bool is_writers_name(const char *name) { return strncmp(name, ".tmp", 4) 
 
 bool lfs_copies_caught(fuse_req_t req, const struct lfs_node *node, const char *name) {
     struct lfs_mount *m = lfs_mount_of(req);
-    struct process maker;
+    struct lfs_caller maker;
     if (m->options->read_only || !node->branch || node->branch->version || (name && is_writers_name(name)))
         return false;
     pthread_mutex_lock(&m->copies->lock);

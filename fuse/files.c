@@ -9,6 +9,7 @@
 #include "fuse/images.h"
 #include "fuse/mount.h"
 #include "fuse/passthrough.h"
+#include "fuse/removals.h"
 #include "fuse/reply.h"
 #include "fuse/staged.h"
 #include "fuse/stats.h"
@@ -130,6 +131,8 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
     }
     errint_t result = node->kind == LFS_NODE_STAGED ? lfs_staged_open(m, node, h, fi->flags) : open_node(m, node, h, fi);
     fi->fh = (uintptr_t)h;
+    if (result == 0 && node->parent && node->parent->kind == LFS_NODE_VERSIONS)
+        lfs_removals_read(m, node->branch, fuse_req_ctx(req)->pid);
     if (result < 0)
         fuse_reply_err(req, -result);
     if (result < 0 || lfs_passthrough_reply(req, h, fi) == -ENOENT)

@@ -17,6 +17,7 @@
 #include "fuse/hooks.h"
 #include "fuse/mount.h"
 #include "fuse/passthrough.h"
+#include "fuse/removals.h"
 #include "fuse/staged.h"
 #include "fuse/start.h"
 #include "fuse/stats.h"
@@ -243,6 +244,7 @@ static void dismantle(struct lfs_mount *m) {
     lfs_conflicts_free(m->conflicts);
     lfs_discards_free(m->discards);
     lfs_copies_free(m->copies);
+    lfs_removals_free(m->removals);
     if (m->session)
         fuse_session_destroy(m->session);
     lfs_nodes_free(m->nodes);
@@ -290,9 +292,10 @@ static errint_t open_dataset(struct lfs_mount *m, struct lfs_error *err) {
     m->stats = lfs_stats_new();
     m->discards = lfs_discards_new(m->dataset);
     m->copies = lfs_copies_new();
+    m->removals = lfs_removals_new();
     m->passthrough = lfs_passthrough_new(o->passthrough);
     if (!m->nodes || !m->trees || !m->control || !m->conflicts || !m->opens || !m->stage || !m->texts || !m->images ||
-        !m->stats || !m->discards || !m->copies ||
+        !m->stats || !m->discards || !m->copies || !m->removals ||
         !m->passthrough)
         return lfs_fail_nomem(err);
     m->settings = (struct lfs_verb_settings){.mode = o->mode, .sync = o->sync, .read_only = o->read_only};

@@ -25,6 +25,7 @@ struct lfs_copies;
 struct lfs_discards;
 struct lfs_opens;
 struct lfs_passthrough;
+struct lfs_removals;
 struct lfs_stage;
 struct lfs_stats;
 struct lfs_texts;
@@ -45,6 +46,7 @@ struct lfs_mount {
     struct lfs_hooks *hooks; /* see hooks.h; NULL = none */
     struct lfs_discards *discards; /* see verbs/discard.h */
     struct lfs_copies *copies; /* see copies.h */
+    struct lfs_removals *removals; /* see removals.h */
     struct lfs_passthrough *passthrough; /* see passthrough.h */
     struct fuse_session *session;
     struct lfs_verb_settings settings;

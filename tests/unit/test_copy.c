@@ -52,7 +52,7 @@ static size_t files_in(const char *name) {
 static void test_cancelled(void **state) {
     struct lfs_error err = {0};
     atomic_bool cancel = true;
-    struct lfs_progress progress = {0};
+    struct lfs_progress progress = {.stage = NULL};
     (void)state;
     errint_t result = lfs_copy_new(source, dir, "to", "copy", false, &(struct lfs_copying){&cancel, &progress}, &err);
     if (result == 0) { /* blocks are shared here: there is nothing to stop */
@@ -68,7 +68,7 @@ static void test_cancelled(void **state) {
 
 static void test_told(void **state) {
     struct lfs_error err = {0};
-    struct lfs_progress progress = {0};
+    struct lfs_progress progress = {.stage = NULL};
     struct stat st;
     (void)state;
     assert_int_equal(lfs_copy_new(source, dir, "to", "copy", true, &(struct lfs_copying){NULL, &progress}, &err), 0);

@@ -108,6 +108,9 @@ onEach("unlink: what the newest version, a tag or another storage has is EPERM; 
   assert.equal(errno(() => fs.unlinkSync(at("_versions", "latest_version_hint.json"))), "EPERM");
   assert.equal(errno(() => fs.unlinkSync(at("data"))), "EISDIR");
 
+  for (const f of [`data/${older}`, `_versions/${gone.name}`])
+    assert.equal(errno(() => fs.unlinkSync(at(f))), "EPERM", "who has read no manifest, as rm -r, cleans up nothing");
+  fs.readFileSync(at("_versions", load(own).name));
   fs.unlinkSync(at("data", older));
   fs.unlinkSync(at("_transactions", gone.transactionFile));
   fs.unlinkSync(at("_versions", gone.name));
@@ -128,6 +131,7 @@ onEach("what another branch stands on stays, though its unlink is no error; who 
   const fork = load(g.ds, 3), // where feature left main
     file = fork.fragments[0].files[0].path,
     refs = path.join(g.ds, "_refs/branches");
+  fs.readFileSync(g.m.tree("main", "_versions", load(g.ds).name));
   fs.unlinkSync(g.m.tree("main", "data", file));
   fs.unlinkSync(g.m.tree("main", "_versions", fork.name));
   assert.ok(fs.existsSync(path.join(g.ds, "data", file)) && fs.existsSync(fork.file));
