@@ -32,13 +32,13 @@ struct pairing {
     const struct lfs_match *fragments;
     size_t n_fragments;
     enum lfs_side which;
-    bool whole;  /* one side is taken as a whole: what is not the same is simply another column */
+    bool whole;  /* one side is taken as a whole, or alone has changed: what is not the same is simply another column */
     bool native; /* the base lies on the side's own line: an id means the same in both */
     struct lfs_arena *arena;
-    LanceField **pair; /* for each field of the side: the base's, or NULL */
-    bool *taken;       /* base fields that have their pair */
+    LanceField **pair;           /* for each field of the side: the base's, or NULL */
+    bool *taken;                 /* base fields that have their pair */
     const LanceField **replaces; /* for each field of the side: the base's that it is another type of, or NULL */
-    struct lfs_map places; /* "file:column" -> base field */
+    struct lfs_map places;       /* "file:column" -> base field */
 };
 
 static bool same_schema(const LanceManifest *a, const LanceManifest *b) {
@@ -117,7 +117,8 @@ static void pair_parents(struct pairing *p) {
 static bool is_apart(const struct pairing *p, int32_t base, int32_t side) {
     for (size_t i = 0; i < p->n_fragments; i++) {
         const LanceFragment *mine = side_fragment(p, i);
-        if (p->fragments[i].base && mine && lfs_field_place(p->fragments[i].base, base).file && lfs_field_place(mine, side).file)
+        if (p->fragments[i].base && mine && lfs_field_place(p->fragments[i].base, base).file &&
+            lfs_field_place(mine, side).file)
             return true; /* one place would have made a pair of them */
     }
     return false;
@@ -151,17 +152,20 @@ static errint_t collect(const struct pairing *p, struct question *q, struct lfs_
             q->fields[q->n++] = p->side->fields[i];
     for (size_t i = 0; i < q->n; i++)
         q->list[i] = (struct lfs_column_trace){.side = i < q->n_base ? p->input->base_side : p->which,
-                                               .id = q->fields[i]->id, .same_as = i, .unknown = true};
+                                               .id = q->fields[i]->id,
+                                               .same_as = i,
+                                               .unknown = true};
     return 0;
 }
 
 /* Others could be one under two names, or two of one name. */
 static errint_t doubt(const struct pairing *p, const LanceField *base, const LanceField *side, struct lfs_error *err) {
-    return p->whole ? 0
-                    : lfs_fail(err, LFS_E_UNSUPPORTED,
-                               "columns %s and %s have no data in common any more by which they could be told apart: not "
-                               "merged",
-                               base->name ? base->name : "", side->name ? side->name : "");
+    return p->whole
+               ? 0
+               : lfs_fail(err, LFS_E_UNSUPPORTED,
+                          "columns %s and %s have no data in common any more by which they could be told apart: not "
+                          "merged",
+                          base->name ? base->name : "", side->name ? side->name : "");
 }
 
 /* One field of the side and one of the base. Where the history is gone, one id and one name on the side's own line are one
@@ -169,7 +173,8 @@ static errint_t doubt(const struct pairing *p, const LanceField *base, const Lan
  * mixed with it. */
 static errint_t judge(struct pairing *p, const struct question *q, size_t base, size_t side, struct lfs_error *err) {
     const struct lfs_column_trace *b = &q->list[base], *s = &q->list[side];
-    bool apart = is_apart(p, b->id, s->id), same = s->same_as == base, named = same_path(p, q->fields[base], q->fields[side]);
+    bool apart = is_apart(p, b->id, s->id), same = s->same_as == base,
+         named = same_path(p, q->fields[base], q->fields[side]);
     bool told = !b->unknown && !s->unknown && !(same && s->assumed && apart);
     size_t at = index_of(p->side, q->fields[side]);
     if (told && !same)
@@ -220,8 +225,10 @@ static bool is_confirmed(const struct pairing *p, bool *seen) {
         if (!f || !mine || (f != mine && !lfs_match_same_files(f, mine)))
             continue;
         for (size_t k = 0; k < p->base->n_fields; k++)
-            for (const LanceField *at = !seen[k] && lfs_field_place(f, p->base->fields[k]->id).file ? p->base->fields[k] : NULL;
-                 at && !seen[index_of(p->base, at)]; at = at->parent_id < 0 ? NULL : lfs_field_by_id(p->base, at->parent_id)) {
+            for (const LanceField *at = !seen[k] && lfs_field_place(f, p->base->fields[k]->id).file ? p->base->fields[k]
+                                                                                                    : NULL;
+                 at && !seen[index_of(p->base, at)];
+                 at = at->parent_id < 0 ? NULL : lfs_field_by_id(p->base, at->parent_id)) {
                 seen[index_of(p->base, at)] = true;
                 left--;
             }
@@ -293,7 +300,8 @@ static LanceField *lookalike(const struct pairing *ours, const struct pairing *t
 }
 
 /* Both took it from one place: that is told by the data, or by the history where they have none in common. */
-static errint_t find_twins(const struct pairing *ours, const struct pairing *theirs, LanceField **twins, struct lfs_error *err) {
+static errint_t find_twins(const struct pairing *ours, const struct pairing *theirs, LanceField **twins,
+                           struct lfs_error *err) {
     const struct lfs_merge_reader *reader = ours->input->reader;
     size_t most = ours->side->n_fields, n = 0;
     struct lfs_column_trace *list = LFS_NEW_ARRAY(ours->arena, struct lfs_column_trace, 2 * most + 1);
@@ -313,7 +321,8 @@ static errint_t find_twins(const struct pairing *ours, const struct pairing *the
     for (size_t k = 0; k < n; k++) {
         const LanceField *f = ours->side->fields[at[k]];
         list[k] = (struct lfs_column_trace){.side = LFS_OURS, .id = f->id, .same_as = k};
-        list[n + k] = (struct lfs_column_trace){.side = LFS_THEIRS, .id = lookalike(ours, theirs, f)->id, .same_as = n + k};
+        list[n + k] =
+            (struct lfs_column_trace){.side = LFS_THEIRS, .id = lookalike(ours, theirs, f)->id, .same_as = n + k};
     }
     if (n)
         LFS_TRY(reader->trace(reader->context, list, n, 2 * n, err));
@@ -330,7 +339,8 @@ static bool has_new_data(const struct pairing *p, const LanceField *base, const 
         if (!p->fragments[i].base || !mine || lfs_match_same_files(p->fragments[i].base, mine))
             continue;
         struct lfs_field_place a = lfs_field_place(p->fragments[i].base, base->id), b = lfs_field_place(mine, side->id);
-        if (b.file && (!a.file || a.column != b.column || strcmp(a.file->path ? a.file->path : "", b.file->path ? b.file->path : "")))
+        if (b.file && (!a.file || a.column != b.column ||
+                       strcmp(a.file->path ? a.file->path : "", b.file->path ? b.file->path : "")))
             return true;
     }
     return false;
@@ -344,9 +354,15 @@ static void note_data(const struct pairing *ours, const struct pairing *theirs, 
 errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_match *fragments, size_t n_fragments,
                           struct lfs_arena *arena, struct lfs_field_match **out, size_t *n_out, struct lfs_error *err) {
     const LanceManifest *base = input->base->manifest.message;
-    struct pairing o = {.input = input, .base = base, .side = input->ours->manifest.message, .which = LFS_OURS,
-                        .native = input->base_is_ours, .arena = arena, .whole = input->without_history,
-                        .fragments = fragments, .n_fragments = n_fragments};
+    struct pairing o = {.input = input,
+                        .base = base,
+                        .side = input->ours->manifest.message,
+                        .which = LFS_OURS,
+                        .native = input->base_is_ours,
+                        .arena = arena,
+                        .whole = input->without_history || input->ours_is_base,
+                        .fragments = fragments,
+                        .n_fragments = n_fragments};
     struct pairing t = o;
     t.side = input->theirs->manifest.message;
     t.which = LFS_THEIRS;
@@ -367,8 +383,8 @@ errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_
         LanceField *theirs = o.pair[i] ? paired_with(&t, o.pair[i]) : twins[i];
         if (theirs)
             seen[index_of(t.side, theirs)] = true;
-        list[n++] = (struct lfs_field_match){.base = o.pair[i], .ours = f, .theirs = theirs, .path = path,
-                                             .replaces = o.replaces[i]};
+        list[n++] = (struct lfs_field_match){
+            .base = o.pair[i], .ours = f, .theirs = theirs, .path = path, .replaces = o.replaces[i]};
     }
     for (size_t i = 0; i < base->n_fields; i++) {
         LanceField *theirs = paired_with(&t, base->fields[i]);
@@ -376,13 +392,15 @@ errint_t lfs_match_fields(const struct lfs_merge_input *input, const struct lfs_
             continue;
         if (theirs)
             seen[index_of(t.side, theirs)] = true;
-        list[n++] = (struct lfs_field_match){.base = base->fields[i], .theirs = theirs,
+        list[n++] = (struct lfs_field_match){.base = base->fields[i],
+                                             .theirs = theirs,
                                              .path = theirs ? lfs_field_path(arena, t.side, theirs)
-                                                    : lfs_field_path(arena, base, base->fields[i])};
+                                                            : lfs_field_path(arena, base, base->fields[i])};
     }
     for (size_t i = 0; i < t.side->n_fields; i++)
         if (!seen[i])
-            list[n++] = (struct lfs_field_match){.theirs = t.side->fields[i], .replaces = t.replaces[i],
+            list[n++] = (struct lfs_field_match){.theirs = t.side->fields[i],
+                                                 .replaces = t.replaces[i],
                                                  .path = lfs_field_path(arena, t.side, t.side->fields[i])};
     for (size_t i = 0; i < n; i++)
         note_data(&o, &t, &list[i]);
