@@ -57,7 +57,7 @@ static errint_t copy_one(struct lfs_change *c, const char *from, const char *to,
         return lfs_fail_errno(err, fd < 0 ? -fd : errno, "cannot open %s", source);
     LFS_AUTO_FD other = lfs_open_beneath(c->root, target, O_PATH, 0);
     if (other < 0)
-        return lfs_copy_new(fd, c->root, to, name, c->sync, NULL, err);
+        return lfs_copy_new(fd, c->root, to, name, c->sync, &(struct lfs_copying){0}, err);
     if (fstat(other, &b) == 0 && a.st_size == b.st_size)
         return 0; /* a copy of an earlier try: names are unique */
     return lfs_fail(err, LFS_E_CORRUPT, "%s is in the way: another file of that name", target);

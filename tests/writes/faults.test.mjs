@@ -74,7 +74,7 @@ onEach("neither links nor renames that replace nothing: a commit is refused, sin
   const g = await faulty(t, engine),
     was = versions(g.storage("feature"));
   g.fails("linkat EOPNOTSUPP -", "renameat2 EINVAL /_versions");
-  await assert.rejects(stock[engine].op(g.m.table("feature"), "main", "add", { rows: MORE }), /Invalid argument/);
+  await assert.rejects(stock[engine].op(g.m.table("feature"), "main", "add", { rows: MORE }), /not support/i);
   assert.deepEqual(versions(g.storage("feature")), was);
   assert.match(g.m.log(), /cannot put \d+\.manifest in place/);
   g.works();
