@@ -52,6 +52,7 @@ static int fault(const char *call, int dir, const char *name, bool *done) {
     errno = number;                                                                                                    \
     return (type)-1
 
+int link(const char *a, const char *b) { FAILING(int, "link", AT_FDCWD, b, NEXT(link)(a, b)); }
 int linkat(int d, const char *a, int e, const char *b, int f) {
     FAILING(int, "linkat", e, b, NEXT(linkat)(d, a, e, b, f));
 }

@@ -2,12 +2,11 @@
 // A library for LD_PRELOAD that kills the process (SIGKILL, as a power cut would) just before its n-th call that changes
 // the file system. Counting begins when the file LANCEFS_STOP_ARMED exists and starts anew whenever it is made anew; the
 // file's first line is n. 0 counts without killing. Each call adds a line to LANCEFS_STOP_COUNT: its number, its name and
-// the file that it is about. LANCEFS_FAIL makes calls fail instead. With LANCEFS_STOP_HOLD=PATH it is not killed but held: a
+// the file that it is about. With LANCEFS_STOP_HOLD=PATH it is not killed but held: a
 // line goes into the fifo PATH.here, and it goes on when one comes out of the fifo PATH.on. Meanwhile each call that opens a
 // file adds a line to LANCEFS_STOP_OPENS, if that is set.
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
@@ -103,22 +102,10 @@ static void opens(const char *call, int dir, const char *name) {
         write_line("LANCEFS_STOP_OPENS", -1, call, dir, name);
 }
 
-// A file system that lacks something: LANCEFS_FAIL is "linkat=1 renameat2=22", calls and the errno that each fails with.
-static int fails(const char *call) {
-    const char *list = getenv("LANCEFS_FAIL");
-    size_t length = strlen(call);
-    for (const char *at = list; at && *at; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL)
-        if (strncmp(at, call, length) == 0 && at[length] == '=') {
-            errno = atoi(at + length + 1);
-            return 1;
-        }
-    return 0;
-}
-
 #define WRAP(name, dir, file, params, ...)                                                                             \
     int name params {                                                                                                  \
         before(#name, dir, file);                                                                                      \
-        return fails(#name) ? -1 : NEXT(name)(__VA_ARGS__);                                                            \
+        return NEXT(name)(__VA_ARGS__);                                                                                \
     }
 
 WRAP(link, AT_FDCWD, b, (const char *a, const char *b), a, b)
@@ -209,7 +196,5 @@ long syscall(long number, ...) {
         opens("openat2", (int)a[0], (const char *)a[1]);
     else if (number == SYS_renameat2)
         before("renameat2", (int)a[2], (const char *)a[3]);
-    if (number == SYS_renameat2 && fails("renameat2"))
-        return -1;
     return raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

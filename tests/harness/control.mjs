@@ -38,6 +38,16 @@ const ERRNO = {
 // The errno that a message on standard error names; undefined for none.
 export const errnoIn = (text) => ERRNO[Object.keys(ERRNO).find((m) => text.includes(m))];
 
+// The errno that a call of node:fs fails with; undefined when it does not.
+export function errnoOf(fn) {
+  try {
+    fn();
+  } catch (e) {
+    return e.code;
+  }
+  return undefined;
+}
+
 // The `key: value` lines of an answer; lines that continue a key (indented, or `- item`) become a list.
 export function parseAnswer(text) {
   const out = { text, notes: [] };

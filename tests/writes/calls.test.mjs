@@ -6,6 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { tip } from "../interop/manifest.mjs";
+import { errnoOf } from "../harness/control.mjs";
 import { must, run } from "../harness/proc.mjs";
 import { rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
@@ -13,14 +14,6 @@ import { checkThenUnmount, mounted } from "../harness/tip.mjs";
 import { difference, snapshot } from "../harness/workspace.mjs";
 
 const FEATURE = [...without(rows(0, 300), span(10, 19), span(150, 159)), ...rows(1000, 3, "f")];
-const errno = (fn) => {
-  try {
-    fn();
-  } catch (e) {
-    return e.code;
-  }
-  return undefined;
-};
 const open = (t) => mounted(t, "overlap_deletes", "lance12");
 
 test("a staged file can be written in pieces, read back, cut, renamed and removed; then nothing is left", async (t) => {
@@ -29,7 +22,7 @@ test("a staged file can be written in pieces, read back, cut, renamed and remove
     dir = g.m.tree("feature", "data"),
     file = path.join(dir, ".tmpABC");
   const fd = fs.openSync(file, "wx+", 0o640);
-  assert.equal(errno(() => fs.openSync(file, "wx")), "EEXIST", "exclusive");
+  assert.equal(errnoOf(() => fs.openSync(file, "wx")), "EEXIST", "exclusive");
   fs.writeSync(fd, "hello ");
   fs.writeSync(fd, "world", 6);
   assert.equal(fs.readFileSync(file, "utf8"), "hello world");
@@ -43,7 +36,7 @@ test("a staged file can be written in pieces, read back, cut, renamed and remove
   fs.renameSync(file, path.join(dir, ".tmpDEF"));
   fs.writeSync(fd, "!", 5);
   assert.equal(fs.readFileSync(path.join(dir, ".tmpDEF"), "utf8"), "hello!");
-  assert.equal(errno(() => fs.statSync(file)), "ENOENT");
+  assert.equal(errnoOf(() => fs.statSync(file)), "ENOENT");
   fs.unlinkSync(path.join(dir, ".tmpDEF"));
   assert.equal(fs.fstatSync(fd).size, 6, "still open");
   fs.closeSync(fd);
@@ -66,7 +59,7 @@ f=os.open(sys.argv[1],os.O_RDONLY); m=mmap.mmap(f,10000,mmap.MAP_SHARED,mmap.PRO
   const stored = fs.readFileSync(path.join(g.storage("feature"), "data/new.lance"));
   assert.equal(stored.length, 10000);
   assert.equal(stored.subarray(4999, 5006).toString(), "aBBBBBa");
-  assert.equal(errno(() => fs.openSync(file, "r+")), "EPERM", "it is published");
+  assert.equal(errnoOf(() => fs.openSync(file, "r+")), "EPERM", "it is published");
 });
 
 test("names: what may not be made, and what is told", async (t) => {
@@ -75,17 +68,17 @@ test("names: what may not be made, and what is told", async (t) => {
     at = (...p) => g.m.tree("feature", ...p),
     data = fs.readdirSync(at("data"))[0],
     version = fs.readdirSync(at("_versions")).find((n) => n.endsWith(".manifest"));
-  assert.equal(errno(() => fs.writeFileSync(at("_versions/7.manifest"), "x")), "EPERM");
-  assert.equal(errno(() => fs.writeFileSync(at("_transactions/7-x.txn"), "x")), "EPERM");
-  assert.equal(errno(() => fs.writeFileSync(at("README"), "x")), "EPERM");
-  assert.equal(errno(() => fs.mkdirSync(at("tree"))), "EPERM", "no branch inside a view");
-  assert.equal(errno(() => fs.mkdirSync(at("_versions/x"))), "EPERM");
-  assert.equal(errno(() => fs.openSync(at("data", data), "wx")), "EEXIST");
-  assert.equal(errno(() => fs.openSync(at("data", data), "w")), "EPERM");
-  assert.equal(errno(() => fs.linkSync(at("data", data), at("data/two.lance"))), "EPERM");
-  assert.equal(errno(() => fs.linkSync(at("_versions", version), at("_versions/18446744073709551000.manifest"))), "EPERM");
-  assert.equal(errno(() => fs.unlinkSync(at("data", data))), "EPERM");
-  assert.equal(errno(() => fs.unlinkSync(at("_versions", version))), "EPERM");
+  assert.equal(errnoOf(() => fs.writeFileSync(at("_versions/7.manifest"), "x")), "EPERM");
+  assert.equal(errnoOf(() => fs.writeFileSync(at("_transactions/7-x.txn"), "x")), "EPERM");
+  assert.equal(errnoOf(() => fs.writeFileSync(at("README"), "x")), "EPERM");
+  assert.equal(errnoOf(() => fs.mkdirSync(at("tree"))), "EPERM", "no branch inside a view");
+  assert.equal(errnoOf(() => fs.mkdirSync(at("_versions/x"))), "EPERM");
+  assert.equal(errnoOf(() => fs.openSync(at("data", data), "wx")), "EEXIST");
+  assert.equal(errnoOf(() => fs.openSync(at("data", data), "w")), "EPERM");
+  assert.equal(errnoOf(() => fs.linkSync(at("data", data), at("data/two.lance"))), "EPERM");
+  assert.equal(errnoOf(() => fs.linkSync(at("_versions", version), at("_versions/18446744073709551000.manifest"))), "EPERM");
+  assert.equal(errnoOf(() => fs.unlinkSync(at("data", data))), "EPERM");
+  assert.equal(errnoOf(() => fs.unlinkSync(at("_versions", version))), "EPERM");
   assert.deepEqual(difference(before, snapshot(g.root)), []);
 });
 
@@ -100,7 +93,7 @@ test("a commit is a link: the loser gets EEXIST, a wrong number or a damaged man
   const commit = (content, to) => {
     const staged = path.join(versions, `${to}#1`);
     fs.writeFileSync(staged, content, { flag: "wx" });
-    const e = errno(() => fs.linkSync(staged, path.join(versions, to)));
+    const e = errnoOf(() => fs.linkSync(staged, path.join(versions, to)));
     fs.unlinkSync(staged);
     return e;
   };
@@ -128,7 +121,7 @@ test("a manifest that names a file that is nowhere is not published", async (t) 
   fs.renameSync(lost, `${lost}.away`);
   const staged = path.join(main, "_versions", `${name(newest + 1)}#1`);
   fs.writeFileSync(staged, bytes, { flag: "wx" });
-  assert.equal(errno(() => fs.linkSync(staged, path.join(main, "_versions", name(newest + 1)))), "EIO");
+  assert.equal(errnoOf(() => fs.linkSync(staged, path.join(main, "_versions", name(newest + 1)))), "EIO");
   fs.renameSync(`${lost}.away`, lost);
   fs.linkSync(staged, path.join(main, "_versions", name(newest + 1)));
   fs.unlinkSync(staged);

@@ -6,6 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { load, versions } from "../interop/manifest.mjs";
 import { OVERLAP, rows } from "../harness/rows.mjs";
+import { errnoOf } from "../harness/control.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkTip, merges, mounted, onEach } from "../harness/tip.mjs";
 import { mount } from "../harness/mount.mjs";
@@ -19,14 +20,6 @@ const files = (dir) =>
     .sort();
 const known = (dir, before) => files(dir).filter((f) => before.has(f));
 const plain = (r) => r.rows.map(([id, v, n]) => ({ id, v, n }));
-const errno = (fn) => {
-  try {
-    fn();
-  } catch (e) {
-    return e.code;
-  }
-  return undefined;
-};
 
 const CHAIN = ["main", "feature", "exp/sub/deep"];
 for (const branch of CHAIN)
@@ -98,18 +91,18 @@ onEach("unlink: what the newest version, a tag or another storage has is EPERM; 
   const gone = load(own, versions(own).at(-2));
   assert.equal(gone.fragments[0].files[0].path, older);
 
-  assert.equal(errno(() => fs.unlinkSync(at("data", newest))), "EPERM", "the newest version's");
-  assert.equal(errno(() => fs.unlinkSync(at("data", first))), "EPERM", "a tag's version has it too");
-  assert.equal(errno(() => fs.unlinkSync(at("data", tagged))), "EPERM", "a tag's");
-  assert.equal(errno(() => fs.unlinkSync(at("_versions", load(own).name))), "EPERM");
-  assert.equal(errno(() => fs.unlinkSync(at("_versions", load(own, kept).name))), "EPERM");
+  assert.equal(errnoOf(() => fs.unlinkSync(at("data", newest))), "EPERM", "the newest version's");
+  assert.equal(errnoOf(() => fs.unlinkSync(at("data", first))), "EPERM", "a tag's version has it too");
+  assert.equal(errnoOf(() => fs.unlinkSync(at("data", tagged))), "EPERM", "a tag's");
+  assert.equal(errnoOf(() => fs.unlinkSync(at("_versions", load(own).name))), "EPERM");
+  assert.equal(errnoOf(() => fs.unlinkSync(at("_versions", load(own, kept).name))), "EPERM");
   const foreign = fs.readdirSync(path.join(g.ds, "data"))[0];
-  assert.equal(errno(() => fs.unlinkSync(at("data", foreign))), "EPERM", "main's, through feature");
-  assert.equal(errno(() => fs.unlinkSync(at("_versions", "latest_version_hint.json"))), "EPERM");
-  assert.equal(errno(() => fs.unlinkSync(at("data"))), "EISDIR");
+  assert.equal(errnoOf(() => fs.unlinkSync(at("data", foreign))), "EPERM", "main's, through feature");
+  assert.equal(errnoOf(() => fs.unlinkSync(at("_versions", "latest_version_hint.json"))), "EPERM");
+  assert.equal(errnoOf(() => fs.unlinkSync(at("data"))), "EISDIR");
 
   for (const f of [`data/${older}`, `_versions/${gone.name}`])
-    assert.equal(errno(() => fs.unlinkSync(at(f))), "EPERM", "who has read no manifest, as rm -r, cleans up nothing");
+    assert.equal(errnoOf(() => fs.unlinkSync(at(f))), "EPERM", "who has read no manifest, as rm -r, cleans up nothing");
   fs.readFileSync(at("_versions", load(own).name));
   fs.unlinkSync(at("data", older));
   fs.unlinkSync(at("_transactions", gone.transactionFile));
@@ -138,8 +131,8 @@ onEach("what another branch stands on stays, though its unlink is no error; who 
   await checkTip(g, "feature", OVERLAP.feature);
   await checkTip(g, "main", rows(0, 5, "o"));
   fs.writeFileSync(path.join(refs, "broken.json"), "{");
-  assert.equal(errno(() => fs.unlinkSync(g.m.tree("main", "data", file))), "EIO");
-  assert.equal(errno(() => fs.unlinkSync(g.m.tree("main", "_versions", load(g.ds, 1).name))), "EIO");
+  assert.equal(errnoOf(() => fs.unlinkSync(g.m.tree("main", "data", file))), "EIO");
+  assert.equal(errnoOf(() => fs.unlinkSync(g.m.tree("main", "_versions", load(g.ds, 1).name))), "EIO");
   fs.unlinkSync(path.join(refs, "broken.json"));
   fs.unlinkSync(g.m.tree("main", "_versions", load(g.ds, 1).name));
   assert.ok(!versions(g.ds).includes(1));

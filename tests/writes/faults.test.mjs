@@ -3,31 +3,26 @@
 // writer is told, nothing half made is shown, and the mount goes on.
 import assert from "node:assert/strict";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 import { tip, versions } from "../interop/manifest.mjs";
 import { ctl } from "../harness/control.mjs";
+import { faultyMount } from "../harness/faults.mjs";
 import { mount } from "../harness/mount.mjs";
 import { run } from "../harness/proc.mjs";
 import { OVERLAP, rows } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkTip, merges, mounted, onEach } from "../harness/tip.mjs";
-import { difference, ENGINES, faultsPath, generate, place, snapshot, workspace } from "../harness/workspace.mjs";
+import { difference, ENGINES, generate, place, snapshot, workspace } from "../harness/workspace.mjs";
 
-const E = os.constants.errno;
 const MORE = rows(900, 2, "w");
 
-// A mount whose storage fails as fails("linkat EPERM -") says, until works() is called.
+// A data set on such a mount: fails("linkat EPERM -"), works().
 async function faulty(t, engine) {
   const w = workspace(t),
-    faults = path.join(w.dir, "faults"),
     g = { w, ...(await generate(w, "overlap_deletes", engine)) };
-  g.m = await mount(w, g.ds, { env: { LD_PRELOAD: await faultsPath(), LANCEFS_FAULTS: faults } });
-  g.fails = (...lines) =>
-    fs.writeFileSync(faults, lines.map((l) => l.replace(/ (E[A-Z]+) /, (_, e) => ` ${E[e]} `)).join("\n"));
-  g.works = () => fs.rmSync(faults, { force: true });
-  return g;
+  g.m = await faultyMount(w, g.ds);
+  return Object.assign(g, { fails: g.m.fails, works: g.m.works });
 }
 
 const FAULTS = {

@@ -5,6 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { OVERLAP } from "../harness/rows.mjs";
+import { errnoOf } from "../harness/control.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkThenUnmount, mounted, onEach } from "../harness/tip.mjs";
 import { difference, ENGINES, snapshot } from "../harness/workspace.mjs";
@@ -12,14 +13,6 @@ import { difference, ENGINES, snapshot } from "../harness/workspace.mjs";
 const ref = (g, name) => path.join(g.ds, "_refs/tags", `${name}.json`);
 const json = (file) => JSON.parse(fs.readFileSync(file, "utf8"));
 const ask = (engine, dir, branch, op, args = {}) => stock[engine].op(dir, branch, op, args).then((r) => r.value ?? r);
-const errno = (fn) => {
-  try {
-    fn();
-  } catch (e) {
-    return e.code;
-  }
-  return undefined;
-};
 
 for (const branch of ["main", "feature"])
   onEach(`tags of ${branch}: made, listed, read, moved and deleted through the mount`, async (t, engine) => {
@@ -86,17 +79,17 @@ test("_refs of a view: not listed, nothing but tags in it, no branches, nothing 
   assert.ok(!fs.readdirSync(g.m.tree("feature")).includes("_refs"));
   assert.deepEqual(fs.readdirSync(at()), ["tags"]);
   const before = snapshot(g.ds);
-  assert.equal(errno(() => fs.mkdirSync(at("branches"))), "EPERM");
-  assert.equal(errno(() => fs.writeFileSync(at("tags", "v1.json"), "{}")), "EPERM", "only a link or a rename makes a tag");
-  assert.equal(errno(() => fs.mkdirSync(at("tags", "x"))), "EPERM");
+  assert.equal(errnoOf(() => fs.mkdirSync(at("branches"))), "EPERM");
+  assert.equal(errnoOf(() => fs.writeFileSync(at("tags", "v1.json"), "{}")), "EPERM", "only a link or a rename makes a tag");
+  assert.equal(errnoOf(() => fs.mkdirSync(at("tags", "x"))), "EPERM");
   fs.mkdirSync(path.join(g.ds, "_refs/tags"), { recursive: true });
   for (const [content, code] of [["{", "EIO"], ['{"version":99,"manifestSize":1}', "ENOENT"], ['{"branch":"x","version":4,"manifestSize":1}', "ENOTSUP"]]) {
     fs.writeFileSync(at("tags", ".tmp1"), content);
-    assert.equal(errno(() => fs.renameSync(at("tags", ".tmp1"), at("tags", "v1.json"))), code);
-    assert.equal(errno(() => fs.linkSync(at("tags", ".tmp1"), at("tags", "v1.json"))), code);
+    assert.equal(errnoOf(() => fs.renameSync(at("tags", ".tmp1"), at("tags", "v1.json"))), code);
+    assert.equal(errnoOf(() => fs.linkSync(at("tags", ".tmp1"), at("tags", "v1.json"))), code);
     fs.unlinkSync(at("tags", ".tmp1"));
   }
-  assert.equal(errno(() => fs.readFileSync(g.m.tree("feature", ".versions", "4", "_refs/tags/v1.json"))), "ENOENT");
+  assert.equal(errnoOf(() => fs.readFileSync(g.m.tree("feature", ".versions", "4", "_refs/tags/v1.json"))), "ENOENT");
   fs.rmdirSync(path.join(g.ds, "_refs/tags"));
   assert.deepEqual(difference(before, snapshot(g.ds)), []);
   await g.m.unmount();
