@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuse/callers.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+int lfs_proc_read(pid_t pid, const char *file, char *text, size_t size) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = read(fd, text, size - 1);
+    int error = errno;
+    close(fd);
+    if (n < 0)
+        return -error;
+    text[n] = '\0';
+    return 0;
+}
 
 /* "<tid> (<name>) <state> <ppid> ... <starttime, field 22>"; the name may hold anything. */
 bool lfs_caller_read(pid_t pid, struct lfs_caller *out) {
-    char path[40], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[n] = 0;
-    const char *rest = strrchr(text, ')');
+    char text[1024];
+    const char *rest = pid > 0 && lfs_proc_read(pid, "stat", text, sizeof text) == 0 ? strrchr(text, ')') : NULL;
     int parent;
     if (!rest || sscanf(rest + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
                         &parent, &out->began) != 2)
@@ -24,15 +37,10 @@ bool lfs_caller_read(pid_t pid, struct lfs_caller *out) {
 }
 
 pid_t lfs_caller_of(pid_t tid) {
-    char path[40], line[256];
-    int pid = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)tid);
-    FILE *file = fopen(path, "re");
-    while (file && !pid && fgets(line, sizeof line, file))
-        (void)sscanf(line, "Tgid: %d", &pid);
-    if (file)
-        fclose(file);
-    return pid;
+    char text[2048];
+    const char *group =
+        tid > 0 && lfs_proc_read(tid, "status", text, sizeof text) == 0 ? strstr(text, "\nTgid:") : NULL;
+    return group ? (pid_t)strtol(group + strlen("\nTgid:"), NULL, 10) : 0;
 }
 
 bool lfs_caller_is_same(const struct lfs_caller *a, const struct lfs_caller *b) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who makes a request, as /proc tells: requests name threads. */
+/* Who makes a request, as /proc tells (proc(5)): requests name threads. */
 #ifndef LFS_FUSE_CALLERS_H
 #define LFS_FUSE_CALLERS_H
 
@@ -11,6 +11,9 @@ struct lfs_caller {
     pid_t pid, parent;
     unsigned long long began; /* clock ticks since the machine's start */
 };
+
+/* The text of /proc/PID/FILE, as much of it as there is room for. 0 or a negative errno. */
+int lfs_proc_read(pid_t pid, const char *file, char *text, size_t size);
 
 /* The process of a thread; 0 when it has ended. */
 pid_t lfs_caller_of(pid_t tid);

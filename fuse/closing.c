@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,8 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "fuse/callers.h"
 
 /* Process flags and fields of /proc/PID/stat (proc(5)); the flags are the kernel's PF_*. */
 enum { FLAG_EXITING = 0x4, FLAG_SIGNALED = 0x400, FLAG_KERNEL_THREAD = 0x200000 };
@@ -30,24 +31,9 @@ struct process {
     long exit_code;
 };
 
-static int read_proc(pid_t pid, const char *file, char *text, size_t size) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, file);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = read(fd, text, size - 1);
-    int error = errno;
-    close(fd);
-    if (n < 0)
-        return -error;
-    text[n] = '\0';
-    return 0;
-}
-
 static bool look(pid_t pid, struct process *out) {
     char text[2048];
-    if (pid <= 0 || read_proc(pid, "stat", text, sizeof text) < 0)
+    if (pid <= 0 || lfs_proc_read(pid, "stat", text, sizeof text) < 0)
         return false;
     char *p = strrchr(text, ')'); /* the name before it may hold anything */
     *out = (struct process){0};
@@ -73,22 +59,21 @@ void lfs_writer_forget(struct lfs_writer *writer) {
 }
 
 void lfs_writer_remember(struct lfs_writer *writer, pid_t tid) {
-    char text[2048];
     if (writer->thread == tid && writer->watch >= 0)
         return;
     lfs_writer_forget(writer);
     writer->thread = tid;
-    if (tid <= 0 || read_proc(tid, "status", text, sizeof text) < 0)
+    pid_t process = lfs_caller_of(tid);
+    if (process <= 0)
         return;
-    const char *group = strstr(text, "\nTgid:");
-    writer->process = group ? (pid_t)strtol(group + strlen("\nTgid:"), NULL, 10) : tid;
+    writer->process = process;
     writer->watch = (int)syscall(SYS_pidfd_open, writer->process, 0);
 }
 
 static bool is_descriptor_of(pid_t pid, const char *number, uint64_t ino, off_t position) {
     char name[64], text[1024];
     snprintf(name, sizeof name, "fdinfo/%.20s", number);
-    if (read_proc(pid, name, text, sizeof text) < 0)
+    if (lfs_proc_read(pid, name, text, sizeof text) < 0)
         return false;
     const char *pos = strstr(text, "pos:"), *inode = strstr(text, "\nino:");
     return pos && inode && strtoll(pos + strlen("pos:"), NULL, 10) == position &&

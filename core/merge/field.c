@@ -72,15 +72,6 @@ static const LanceFragment *twin(const LanceManifest *m, const LanceFragment *f)
     return f->n_files && f->files[0]->path ? lfs_match_find(m, f->files[0]->path) : NULL;
 }
 
-bool lfs_field_same_file(const LanceManifest *a, const LanceManifest *b, int32_t id) {
-    for (size_t i = 0; i < a->n_fragments; i++) {
-        const LanceFragment *other = twin(b, a->fragments[i]);
-        if (other && !same_place(a->fragments[i], id, other, id))
-            return false;
-    }
-    return true;
-}
-
 bool lfs_field_same_data(const LanceManifest *a, int32_t a_id, const LanceManifest *b, int32_t b_id) {
     bool any = false;
     for (size_t i = 0; i < a->n_fragments; i++) {

@@ -15,8 +15,6 @@ struct lfs_field_place {
 };
 struct lfs_field_place lfs_field_place(const LanceFragment *fragment, int32_t id);
 
-/* Does the field of that id lie in the same files in both manifests, in every fragment that both have? */
-bool lfs_field_same_file(const LanceManifest *a, const LanceManifest *b, int32_t id);
 /* The same for a field with an id of its own in each; false when no fragment has it. */
 bool lfs_field_same_data(const LanceManifest *a, int32_t a_id, const LanceManifest *b, int32_t b_id);
 

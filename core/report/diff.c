@@ -7,33 +7,17 @@
 
 #include "merge/match.h"
 #include "report/diff.h"
-
-struct session {
-    struct lfs_verb_settings settings;
-    struct lfs_verb_call call;
-    struct lfs_command command;
-    struct lfs_verb_context context;
-    struct lfs_buf answer;
-};
-
-static void open_session(struct session *s, struct lfs_dataset *ds, struct lfs_arena *arena, const char *target) {
-    *s = (struct session){0};
-    s->settings.read_only = true;
-    s->call = (struct lfs_verb_call){.dataset = ds, .settings = &s->settings, .branch = target, .line = ""};
-    s->context =
-        (struct lfs_verb_context){.call = &s->call, .command = &s->command, .arena = arena, .answer = &s->answer};
-}
+#include "verbs/look.h"
 
 errint_t lfs_report_diff_check(struct lfs_dataset *ds, const char *ref, struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
-    struct session s;
+    LFS_CLEANUP(lfs_look_close) struct lfs_look look = {0};
     struct lfs_state state = {0};
     if (!arena)
         return lfs_fail_nomem(err);
-    open_session(&s, ds, arena, NULL);
-    errint_t result = lfs_verb_state(&s.context, ref, &state, err);
+    lfs_look_open(&look, ds, NULL, NULL, arena);
+    errint_t result = lfs_verb_state(&look.context, ref, &state, err);
     lfs_version_release(state.version);
-    lfs_buf_free(&s.answer);
     return result;
 }
 
@@ -148,17 +132,15 @@ static errint_t tell(struct lfs_diff *d, struct lfs_error *err) {
 }
 
 errint_t lfs_report_diff(struct lfs_report *report, struct lfs_error *err) {
-    struct session s;
-    open_session(&s, report->dataset, report->arena, report->branch.name);
-    s.context.lines = report->lines;
+    LFS_CLEANUP(lfs_look_close) struct lfs_look look = {0};
+    lfs_look_open(&look, report->dataset, NULL, report->branch.name, report->arena);
+    look.context.lines = report->lines;
     struct lfs_merge_source source = {.word = report->ref};
     LFS_CLEANUP(lfs_job_release)
     struct lfs_job job = {
-        .context = &s.context, .arena = report->arena, .spec = &lfs_merge_job, .argument = &source};
+        .context = &look.context, .arena = report->arena, .spec = &lfs_merge_job, .argument = &source};
     struct lfs_diff d = {.report = report, .job = &job};
     int prepared = lfs_job_plan(&job, report->branch.name, err);
     d.planned = prepared != LFS_NOTHING_TO_DO;
-    errint_t result = prepared < 0 ? prepared : tell(&d, err);
-    lfs_buf_free(&s.answer);
-    return result;
+    return prepared < 0 ? prepared : tell(&d, err);
 }

@@ -176,10 +176,10 @@ static errint_t settle_by_rename(int dir, const char *staged, const char *name, 
                           name);
 }
 
-static bool is_same_file(int dir, const char *one, const char *other) {
+static bool is_same_file(int a_dir, const char *a_name, int b_dir, const char *b_name) {
     struct stat a, b;
-    return fstatat(dir, one, &a, AT_SYMLINK_NOFOLLOW) == 0 && fstatat(dir, other, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
-           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return fstatat(a_dir, a_name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(b_dir, b_name, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 static errint_t settle(int dir, const char *staged, const char *name, bool replace, bool sync, struct lfs_error *err) {
@@ -189,7 +189,7 @@ static errint_t settle(int dir, const char *staged, const char *name, bool repla
     } else {
         /* link, not rename: an existing file is never replaced; rename without replace where links cannot be had */
         int linked = linkat(dir, staged, dir, name, 0) == 0 ? 0 : -errno;
-        if (linked < 0 && is_same_file(dir, staged, name))
+        if (linked < 0 && is_same_file(dir, staged, dir, name))
             linked = 0; /* it was done, and the answer lost */
         if (linked == 0)
             unlinkat(dir, staged, 0);
@@ -233,13 +233,10 @@ errint_t lfs_write_replace(int dirfd, const char *directory, const char *name, c
 }
 
 int lfs_link_at(int source_dir, const char *source_name, int dir, const char *name) {
-    struct stat a, b;
     if (linkat(source_dir, source_name, dir, name, 0) == 0) /* flags 0: a symbolic link is linked, not followed */
         return 0;
     int error = errno;
-    bool same = error == EEXIST && fstatat(source_dir, source_name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
-                fstatat(dir, name, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-    return same ? 1 : -error;
+    return error == EEXIST && is_same_file(source_dir, source_name, dir, name) ? 1 : -error;
 }
 
 int lfs_link_beneath(int source_dirfd, const char *source_path, int dirfd, const char *directory, const char *name) {

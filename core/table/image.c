@@ -7,6 +7,7 @@
 
 #include "format/wire.h"
 #include "store/file.h"
+#include "table/transactions.h"
 #include "table/view_impl.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
@@ -48,7 +49,6 @@ struct timespec lfs_image_time(const struct lfs_image *image) {
     return image->time;
 }
 uint64_t lfs_image_version(const struct lfs_image *image) { return image->version.number; }
-const char *lfs_image_dir(const struct lfs_image *image) { return image->version.dir; }
 
 /* --- making one --- */
 
@@ -81,20 +81,17 @@ static errint_t take_manifest(struct lfs_image *image, const struct lfs_image_sp
     return 0;
 }
 
-/* A stored manifest may tell of its transaction by the file's name alone. */
-static errint_t read_transaction(struct lfs_image *image, LanceTransaction **out, struct lfs_error *err) {
-    LFS_AUTO_BUF bytes = {0};
-    struct lfs_version *v = &image->version;
-    char *path = lfs_sprintf(image->arena, "%s%s_transactions/%s", v->dir, *v->dir ? "/" : "",
-                             v->manifest.message->transaction_file);
+/* A stored manifest may tell of its transaction by the file's name alone. No reader needs it: NULL where it cannot be read. */
+static errint_t read_transaction(const struct lfs_image *image, LanceTransaction **out, struct lfs_error *err) {
+    const struct lfs_version *v = &image->version;
+    const char *name = v->manifest.message->transaction_file;
+    char *directory = lfs_join(image->arena, v->dir, "_transactions"),
+         *path = directory ? lfs_join(image->arena, directory, name) : NULL;
     if (!path)
         return lfs_fail_nomem(err);
     *out = NULL;
-    if (!lfs_view_path_ok(v->manifest.message->transaction_file) ||
-        lfs_read_file(lfs_dataset_root_fd(v->dataset), path, LFS_TRANSACTION_BYTES_MAX, &bytes, NULL, NULL) < 0 ||
-        lfs_wire_unpack(&lance__table__transaction__descriptor, bytes.data, bytes.length, image->arena, path, out,
-                        NULL) < 0)
-        *out = NULL; /* no reader needs it */
+    if (!lfs_view_path_ok(name) || lfs_read_transaction(v->dataset, path, image->arena, out, NULL) < 0)
+        *out = NULL;
     return 0;
 }
 

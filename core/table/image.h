@@ -38,7 +38,6 @@ uint64_t lfs_image_token(const struct lfs_image *image);       /* a hash of the 
 size_t lfs_image_size(const struct lfs_image *image);          /* bytes of memory */
 struct timespec lfs_image_time(const struct lfs_image *image); /* the manifest's */
 uint64_t lfs_image_version(const struct lfs_image *image);
-const char *lfs_image_dir(const struct lfs_image *image);
 
 /* A file or directory of an image. */
 struct lfs_image_entry {

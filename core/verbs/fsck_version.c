@@ -11,6 +11,7 @@
 #include "format/wire.h"
 #include "store/file.h"
 #include "table/location.h"
+#include "table/transactions.h"
 #include "util/bitmap.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
@@ -374,7 +375,6 @@ static void check_index(const struct check *c, const LanceIndex *index) {
 }
 
 static errint_t check_transaction(const struct check *c, const LanceTransaction *in_line) {
-    LFS_AUTO_BUF bytes = {0};
     LanceTransaction *file = NULL;
     struct lfs_error why;
     if (in_line && in_line->operation_case == LANCE__TABLE__TRANSACTION__OPERATION__NOT_SET)
@@ -385,10 +385,7 @@ static errint_t check_transaction(const struct check *c, const LanceTransaction 
         lfs_sprintf(c->arena, "%s%s_transactions/%s", c->home->dir, *c->home->dir ? "/" : "", c->m->transaction_file);
     if (!path)
         return lfs_fail_nomem(c->f->err);
-    errint_t result = lfs_read_file(lfs_dataset_root_fd(c->f->ds), path, LFS_TRANSACTION_BYTES_MAX, &bytes, NULL, &why);
-    if (result == 0)
-        result = lfs_wire_unpack(&lance__table__transaction__descriptor, bytes.data, bytes.length, c->arena, path,
-                                 &file, &why);
+    errint_t result = lfs_read_transaction(c->f->ds, path, c->arena, &file, &why);
     if (result == 0 && in_line && in_line->uuid && file->uuid && strcmp(in_line->uuid, file->uuid))
         lfs_fsck_error(c->f, "%s is not the transaction of version %" PRIu64 " of %s", path, c->version.number,
                        branch_of(c));

@@ -7,6 +7,7 @@
 #include "util/cleanup.h"
 #include "util/map.h"
 #include "verbs/job.h"
+#include "verbs/look.h"
 
 /* --- names: "feature,rows=source-wins" --- */
 
@@ -75,23 +76,10 @@ static errint_t line_of(const char *name, struct lfs_arena *arena, const char **
 
 /* --- one preview --- */
 
-struct session {
-    struct lfs_verb_settings settings;
-    struct lfs_verb_call call;
-    struct lfs_command command;
-    struct lfs_verb_context context;
-    struct lfs_buf answer;
-};
-
-static void close_session(struct session *s) { lfs_buf_free(&s->answer); }
-
-static errint_t open_session(struct session *s, const struct lfs_preview_call *call, struct lfs_arena *arena,
-                             struct lfs_error *err) {
-    s->settings = *call->settings;
+static errint_t open_look(struct lfs_look *s, const struct lfs_preview_call *call, struct lfs_arena *arena,
+                          struct lfs_error *err) {
+    lfs_look_open(s, call->dataset, call->settings, call->branch, arena);
     s->settings.read_only = false; /* nothing is written */
-    s->call = (struct lfs_verb_call){.dataset = call->dataset, .settings = &s->settings, .branch = call->branch};
-    s->context =
-        (struct lfs_verb_context){.call = &s->call, .command = &s->command, .arena = arena, .answer = &s->answer};
     LFS_TRY(line_of(call->name, arena, &s->call.line, err));
     LFS_TRY(lfs_command_parse(s->call.line, arena, &s->command, err));
     LFS_TRY(lfs_command_check(&s->command, LFS_VERB_MERGE, ".merge", err));
@@ -110,7 +98,7 @@ bool lfs_preview_leads_on(const struct lfs_preview_call *call) {
 }
 
 /* The branch that a ref is of: its versions never change, so which one it is need not be looked at. */
-static errint_t stamp_ref(struct session *s, const char *word, struct lfs_stamp *out, struct lfs_error *err) {
+static errint_t stamp_ref(struct lfs_look *s, const char *word, struct lfs_stamp *out, struct lfs_error *err) {
     struct lfs_branch branch;
     uint64_t version;
     if (lfs_verb_is_tag(word)) {
@@ -130,15 +118,14 @@ static errint_t stamp_ref(struct session *s, const char *word, struct lfs_stamp 
 
 errint_t lfs_preview_stamp(const struct lfs_preview_call *call, struct lfs_stamp *out, struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
-    LFS_CLEANUP(close_session) struct session s = {.answer = {0}};
+    LFS_CLEANUP(lfs_look_close) struct lfs_look s = {0};
     struct lfs_branch target;
     const char *ref = arena ? ref_of(call->name, arena) : NULL;
     *out = (struct lfs_stamp){.hash = 9};
     lfs_stamp_text(call->name, out);
     if (!ref)
         return arena ? lfs_fail(err, LFS_E_NOT_FOUND, "%s names no ref", call->name) : lfs_fail_nomem(err);
-    errint_t words = open_session(&s, call, arena, err);
-    s.call.dataset = call->dataset;
+    errint_t words = open_look(&s, call, arena, err);
     LFS_TRY(stamp_ref(&s, ref, out, err));
     LFS_TRY(words == -EINVAL && lfs_preview_is_answer(call->name) ? 0 : words); /* the answer says which word is off */
     if (words == 0 && s.command.base)
@@ -186,11 +173,11 @@ static errint_t show_merge(struct lfs_job *job, const char *name, struct lfs_vie
 errint_t lfs_preview_make(const struct lfs_preview_call *call, struct lfs_views *views, struct lfs_image **out,
                           struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
-    LFS_CLEANUP(close_session) struct session s = {.answer = {0}};
+    LFS_CLEANUP(lfs_look_close) struct lfs_look s = {0};
     *out = NULL;
     if (!arena)
         return lfs_fail_nomem(err);
-    LFS_TRY(open_session(&s, call, arena, err));
+    LFS_TRY(open_look(&s, call, arena, err));
     LFS_TRY(lfs_lines_read(call->dataset, arena, &s.context.lines, err));
     struct lfs_merge_source source = {.word = s.command.words[0]};
     LFS_CLEANUP(lfs_job_release)

@@ -5,6 +5,7 @@
 
 #include "format/wire.h"
 #include "store/file.h"
+#include "table/transactions.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 #include "verbs/fsck_impl.h"
@@ -47,17 +48,12 @@ static errint_t rewrite_manifest(struct lfs_fsck *f, const char *directory, cons
 
 static errint_t rewrite_transaction(struct lfs_fsck *f, const char *directory, const char *name, uint64_t *n) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
-    LFS_AUTO_BUF bytes = {0}, next = {0};
+    LFS_AUTO_BUF next = {0};
     LanceTransaction *t;
-    struct lfs_error why;
     char *path = arena ? lfs_join(arena, directory, name) : NULL;
     if (!path)
         return lfs_fail_nomem(f->err);
-    errint_t result = lfs_read_file(lfs_dataset_root_fd(f->ds), path, LFS_TRANSACTION_BYTES_MAX, &bytes, NULL, &why);
-    if (result == 0)
-        result =
-            lfs_wire_unpack(&lance__table__transaction__descriptor, bytes.data, bytes.length, arena, path, &t, &why);
-    if (result < 0 || !replace_in_transaction(f, t))
+    if (lfs_read_transaction(f->ds, path, arena, &t, NULL) < 0 || !replace_in_transaction(f, t))
         return 0;
     lfs_wire_pack(&t->base, &next);
     LFS_TRY(lfs_buf_check(&next, f->err));
