@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "fuse/conflicts.h"
 #include "fuse/handles.h"
@@ -31,12 +32,14 @@ struct entry {
     struct lfs_stamp stamp;
     struct timespec made;
     bool stale; /* something newer was made: only for those who hold its node */
-    struct entry *newer, *older;
+    TAILQ_ENTRY(entry) by_use;
 };
+
+TAILQ_HEAD(entries, entry);
 
 struct lfs_images {
     pthread_mutex_t lock;
-    struct entry *newest, *oldest;
+    struct entries by_use; /* the newest first */
     size_t count, bytes, bytes_max;
     uint64_t hits, misses;
 };
@@ -46,24 +49,13 @@ struct lfs_images *lfs_images_new(size_t bytes_max) {
     if (!images)
         return NULL;
     pthread_mutex_init(&images->lock, NULL);
+    TAILQ_INIT(&images->by_use);
     images->bytes_max = bytes_max;
     return images;
 }
 
-static void take_out(struct lfs_images *images, struct entry *e) {
-    *(e->newer ? &e->newer->older : &images->newest) = e->older;
-    *(e->older ? &e->older->newer : &images->oldest) = e->newer;
-    e->newer = e->older = NULL;
-}
-
-static void put_first(struct lfs_images *images, struct entry *e) {
-    e->older = images->newest;
-    *(images->newest ? &images->newest->newer : &images->oldest) = e;
-    images->newest = e;
-}
-
 static void drop(struct lfs_images *images, struct entry *e) {
-    take_out(images, e);
+    TAILQ_REMOVE(&images->by_use, e, by_use);
     images->count--;
     images->bytes -= lfs_image_size(e->image);
     lfs_image_release(e->image);
@@ -74,8 +66,8 @@ static void drop(struct lfs_images *images, struct entry *e) {
 void lfs_images_free(struct lfs_images *images) {
     if (!images)
         return;
-    while (images->newest)
-        drop(images, images->newest);
+    while (!TAILQ_EMPTY(&images->by_use))
+        drop(images, TAILQ_FIRST(&images->by_use));
     pthread_mutex_destroy(&images->lock);
     free(images);
 }
@@ -106,12 +98,12 @@ static bool matches(const struct entry *e, const struct wanted *w) {
 
 /* With the lock held; there are few. */
 static struct entry *find(struct lfs_images *images, const struct wanted *w) {
-    struct entry *e = images->newest;
+    struct entry *e = TAILQ_FIRST(&images->by_use);
     while (e && !matches(e, w))
-        e = e->older;
+        e = TAILQ_NEXT(e, by_use);
     if (e) {
-        take_out(images, e);
-        put_first(images, e);
+        TAILQ_REMOVE(&images->by_use, e, by_use);
+        TAILQ_INSERT_HEAD(&images->by_use, e, by_use);
     }
     return e;
 }
@@ -131,7 +123,7 @@ static void keep(struct lfs_images *images, struct entry *made) {
     uint64_t token = lfs_image_token(made->image);
     struct wanted same = {.place = made->place, .what = made->what, .token = &token};
     pthread_mutex_lock(&images->lock);
-    for (struct entry *e = images->newest; e; e = e->older)
+    for (struct entry *e = TAILQ_FIRST(&images->by_use); e; e = TAILQ_NEXT(e, by_use))
         if (is_of(e, made->place, made->what))
             e->stale = true;
     struct entry *e = find(images, &same);
@@ -142,14 +134,14 @@ static void keep(struct lfs_images *images, struct entry *made) {
     } else if ((e = calloc(1, sizeof *e)) && (made->what = strdup(made->what))) {
         *e = *made;
         lfs_image_hold(e->image);
-        put_first(images, e);
+        TAILQ_INSERT_HEAD(&images->by_use, e, by_use);
         images->count++;
         images->bytes += lfs_image_size(e->image);
     } else {
         free(e);
     }
-    while (images->oldest != images->newest && (images->bytes > images->bytes_max || images->count > ENTRIES_MAX))
-        drop(images, images->oldest);
+    while (images->count > 1 && (images->bytes > images->bytes_max || images->count > ENTRIES_MAX))
+        drop(images, TAILQ_LAST(&images->by_use, entries));
     pthread_mutex_unlock(&images->lock);
 }
 
@@ -262,7 +254,7 @@ static errint_t find_earlier(struct lfs_mount *m, const struct lfs_node *root, c
     size_t n = 0;
     *image = NULL;
     pthread_mutex_lock(&m->images->lock);
-    for (struct entry *e = m->images->newest; e && n < ENTRIES_MAX; e = e->older)
+    for (struct entry *e = TAILQ_FIRST(&m->images->by_use); e && n < ENTRIES_MAX; e = TAILQ_NEXT(e, by_use))
         if (is_of(e, root->branch->token, root->text) && e->image != now &&
             lfs_image_version(e->image) <= lfs_image_version(now))
             all[n++] = lfs_image_hold(e->image);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "fuse/conflicts.h"
 #include "fuse/previews.h"
@@ -172,11 +173,14 @@ struct entry {
     struct timespec made;
     bool fleeting; /* no look finds it again: only who has its node */
     bool stale;    /* something newer was made: only for those who hold its node */
-    struct entry *next_in_bucket, *newer, *older;
+    struct entry *next_in_bucket;
+    TAILQ_ENTRY(entry) by_use;
 };
 
+TAILQ_HEAD(entries, entry);
+
 struct order {
-    struct entry *newest, *oldest;
+    struct entries by_use; /* the newest first */
     size_t bytes, count;
 };
 
@@ -194,6 +198,8 @@ struct lfs_texts *lfs_texts_new(size_t bytes_max) {
     if (!texts)
         return NULL;
     pthread_mutex_init(&texts->lock, NULL);
+    TAILQ_INIT(&texts->lasting.by_use);
+    TAILQ_INIT(&texts->fleeting.by_use);
     texts->bytes_max = bytes_max / 2;
     texts->facts = lfs_report_cache_new(bytes_max / 2);
     if (!texts->facts) {
@@ -222,25 +228,13 @@ static struct order *order_of(struct lfs_texts *texts, const struct entry *e) {
     return e->fleeting ? &texts->fleeting : &texts->lasting;
 }
 
-static void take_out(struct order *o, struct entry *e) {
-    *(e->newer ? &e->newer->older : &o->newest) = e->older;
-    *(e->older ? &e->older->newer : &o->oldest) = e->newer;
-    e->newer = e->older = NULL;
-}
-
-static void put_first(struct order *o, struct entry *e) {
-    e->older = o->newest;
-    *(o->newest ? &o->newest->newer : &o->oldest) = e;
-    o->newest = e;
-}
-
 static void drop(struct lfs_texts *texts, struct entry *e) {
     struct entry **at = &texts->buckets[bucket_of(e->place, e->what)];
     struct order *o = order_of(texts, e);
     while (*at != e)
         at = &(*at)->next_in_bucket;
     *at = e->next_in_bucket;
-    take_out(o, e);
+    TAILQ_REMOVE(&o->by_use, e, by_use);
     o->bytes -= cost(e);
     o->count--;
     lfs_text_release(&e->text);
@@ -249,10 +243,10 @@ static void drop(struct lfs_texts *texts, struct entry *e) {
 void lfs_texts_free(struct lfs_texts *texts) {
     if (!texts)
         return;
-    while (texts->lasting.newest)
-        drop(texts, texts->lasting.newest);
-    while (texts->fleeting.newest)
-        drop(texts, texts->fleeting.newest);
+    while (!TAILQ_EMPTY(&texts->lasting.by_use))
+        drop(texts, TAILQ_FIRST(&texts->lasting.by_use));
+    while (!TAILQ_EMPTY(&texts->fleeting.by_use))
+        drop(texts, TAILQ_FIRST(&texts->fleeting.by_use));
     lfs_report_cache_free(texts->facts);
     pthread_mutex_destroy(&texts->lock);
     free(texts);
@@ -285,8 +279,9 @@ static struct entry *find(struct lfs_texts *texts, const struct wanted *w) {
     while (e && !matches(e, w))
         e = e->next_in_bucket;
     if (e) {
-        take_out(order_of(texts, e), e);
-        put_first(order_of(texts, e), e);
+        struct order *o = order_of(texts, e);
+        TAILQ_REMOVE(&o->by_use, e, by_use);
+        TAILQ_INSERT_HEAD(&o->by_use, e, by_use);
         atomic_fetch_add(&e->users, 1);
     }
     return e;
@@ -311,13 +306,13 @@ static struct entry *keep(struct lfs_texts *texts, struct entry *made) {
         size_t b = bucket_of(e->place, e->what);
         e->next_in_bucket = texts->buckets[b];
         texts->buckets[b] = e;
-        put_first(o, e);
+        TAILQ_INSERT_HEAD(&o->by_use, e, by_use);
         o->bytes += cost(e);
         o->count++;
         atomic_fetch_add(&e->users, 1);
     }
-    while (o->oldest != e && (e->fleeting ? o->count > FLEETING_MAX : o->bytes > texts->bytes_max))
-        drop(texts, o->oldest);
+    while (TAILQ_LAST(&o->by_use, entries) != e && (e->fleeting ? o->count > FLEETING_MAX : o->bytes > texts->bytes_max))
+        drop(texts, TAILQ_LAST(&o->by_use, entries));
     pthread_mutex_unlock(&texts->lock);
     return e;
 }

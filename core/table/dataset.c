@@ -64,6 +64,7 @@ static errint_t fill(struct lfs_dataset *ds, const char *path, const struct lfs_
         ds->map_old = copy_strings(ds->arena, options->map_old);
         ds->map_new = copy_strings(ds->arena, options->map_new);
     }
+    TAILQ_INIT(&ds->cache.by_use);
     ds->cache.bytes_max = options && options->cache_bytes_max ? options->cache_bytes_max : (size_t)64 << 20;
     return 0;
 }

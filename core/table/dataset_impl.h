@@ -4,6 +4,7 @@
 #define LFS_TABLE_DATASET_IMPL_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "table/dataset.h"
 #include "util/map.h"
@@ -25,13 +26,16 @@ struct lfs_cached_version {
     struct lfs_fragment_block *blocks[LFS_BLOCKS_MAX]; /* hold the fragments; its own is the last */
     size_t n_blocks;
     unsigned users;
-    struct lfs_cached_version *next_in_bucket, *newer, *older;
+    struct lfs_cached_version *next_in_bucket;
+    TAILQ_ENTRY(lfs_cached_version) by_use;
 };
+
+TAILQ_HEAD(lfs_cached_versions, lfs_cached_version);
 
 struct lfs_version_cache {
     struct lfs_cached_version *buckets[LFS_CACHE_BUCKETS];
-    struct lfs_cached_version *newest, *oldest;
-    size_t bytes, bytes_max; /* of cached versions and of all blocks */
+    struct lfs_cached_versions by_use; /* the newest first */
+    size_t bytes, bytes_max;           /* of cached versions and of all blocks */
     size_t entries;
     uint64_t hits, misses;
 };
@@ -40,8 +44,8 @@ struct lfs_reference_cache; /* references.c */
 void lfs_reference_cache_free(struct lfs_reference_cache *cache);
 
 struct lfs_dataset {
-    char *path;      /* absolute, as given, no trailing slash */
-    char *real_path; /* links resolved: only ever compared with, never written */
+    char *path;                   /* absolute, as given, no trailing slash */
+    char *real_path;              /* links resolved: only ever compared with, never written */
     const char *name, *real_name; /* their last components */
     int root_fd;
     bool bases_limited;
@@ -50,7 +54,7 @@ struct lfs_dataset {
     pthread_mutex_t lock;               /* guards what follows; never held across I/O */
     struct lfs_version_cache cache;
     struct lfs_reference_cache *references; /* NULL until something asks */
-    struct lfs_map logged; /* complaints made once */
+    struct lfs_map logged;                  /* complaints made once */
 };
 
 /* Drop all versions; nobody may hold one any more. */

@@ -112,18 +112,6 @@ static bool is_same(const struct lfs_version *v, const char *dir, const struct s
            v->mtime.tv_sec == st->st_mtim.tv_sec && v->mtime.tv_nsec == st->st_mtim.tv_nsec && strcmp(v->dir, dir) == 0;
 }
 
-static void unlink_recent(struct lfs_version_cache *cache, struct lfs_cached_version *v) {
-    *(v->newer ? &v->newer->older : &cache->newest) = v->older;
-    *(v->older ? &v->older->newer : &cache->oldest) = v->newer;
-    v->newer = v->older = NULL;
-}
-
-static void link_recent(struct lfs_version_cache *cache, struct lfs_cached_version *v) {
-    v->older = cache->newest;
-    *(cache->newest ? &cache->newest->newer : &cache->oldest) = v;
-    cache->newest = v;
-}
-
 /* Under the lock, like all that follows: nobody uses the version any more. */
 static void free_version(struct lfs_version_cache *cache, struct lfs_cached_version *v) {
     for (size_t i = 0; i < v->n_blocks; i++) {
@@ -142,7 +130,7 @@ static void drop_from_cache(struct lfs_version_cache *cache, struct lfs_cached_v
     while (*at != v)
         at = &(*at)->next_in_bucket;
     *at = v->next_in_bucket;
-    unlink_recent(cache, v);
+    TAILQ_REMOVE(&cache->by_use, v, by_use);
     cache->bytes -= v->bytes;
     cache->entries--;
     if (--v->users == 0)
@@ -156,8 +144,8 @@ static struct lfs_cached_version *find(struct lfs_dataset *ds, const char *dir, 
     ++*(v ? &ds->cache.hits : &ds->cache.misses);
     if (v) {
         v->users++;
-        unlink_recent(&ds->cache, v);
-        link_recent(&ds->cache, v);
+        TAILQ_REMOVE(&ds->cache.by_use, v, by_use);
+        TAILQ_INSERT_HEAD(&ds->cache.by_use, v, by_use);
     }
     return v;
 }
@@ -167,12 +155,13 @@ static void insert(struct lfs_dataset *ds, struct lfs_cached_version *v) {
     size_t b = bucket_of(v->version.dir, v->version.ino);
     v->next_in_bucket = cache->buckets[b];
     cache->buckets[b] = v;
-    link_recent(cache, v);
+    TAILQ_INSERT_HEAD(&cache->by_use, v, by_use);
     v->users++;
     cache->bytes += v->bytes;
     cache->entries++;
-    for (struct lfs_cached_version *old = cache->oldest, *newer; old && cache->bytes > cache->bytes_max; old = newer) {
-        newer = old->newer;
+    for (struct lfs_cached_version *old = TAILQ_LAST(&cache->by_use, lfs_cached_versions), *newer;
+         old && cache->bytes > cache->bytes_max; old = newer) {
+        newer = TAILQ_PREV(old, lfs_cached_versions, by_use);
         if (old->users == 1) /* only the cache holds it */
             drop_from_cache(cache, old);
     }
@@ -183,8 +172,8 @@ static void insert(struct lfs_dataset *ds, struct lfs_cached_version *v) {
 enum { LIKE_TRIES_MAX = 16 };
 
 static struct lfs_cached_version *find_like(struct lfs_dataset *ds, const struct lfs_buf *bytes) {
-    struct lfs_cached_version *v = ds->cache.newest;
-    for (size_t i = 0; v && i < LIKE_TRIES_MAX; i++, v = v->older)
+    struct lfs_cached_version *v = TAILQ_FIRST(&ds->cache.by_use);
+    for (size_t i = 0; v && i < LIKE_TRIES_MAX; i++, v = TAILQ_NEXT(v, by_use))
         if (v->n_blocks < LFS_BLOCKS_MAX && lfs_manifest_resembles(bytes->data, bytes->length, &v->version.manifest)) {
             v->users++;
             return v;
@@ -336,8 +325,8 @@ void lfs_version_release(struct lfs_version *version) {
 }
 
 void lfs_version_cache_free(struct lfs_version_cache *cache) {
-    while (cache->newest)
-        drop_from_cache(cache, cache->newest);
+    while (!TAILQ_EMPTY(&cache->by_use))
+        drop_from_cache(cache, TAILQ_FIRST(&cache->by_use));
 }
 
 void lfs_dataset_cache_counts(struct lfs_dataset *ds, struct lfs_cache_counts *out) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "format/wire.h"
 #include "store/file.h"
@@ -36,14 +37,16 @@ struct entry {
     struct lfs_rendered_info info;
     unsigned users; /* open files; their bytes are never let go */
     struct entry *next_in_bucket;
-    struct entry *newer, *older;             /* all entries, by use */
-    struct entry *bytes_newer, *bytes_older; /* those with bytes, by use */
+    TAILQ_ENTRY(entry) by_use;       /* all entries */
+    TAILQ_ENTRY(entry) bytes_by_use; /* those with bytes */
 };
+
+TAILQ_HEAD(entries, entry);
 
 struct lfs_rendered_cache {
     pthread_mutex_t lock;
     struct entry *buckets[BUCKETS];
-    struct entry *newest, *oldest, *bytes_newest, *bytes_oldest;
+    struct entries by_use, bytes_by_use; /* the newest first */
     size_t count, bytes, bytes_max;
     uint64_t hits, misses;
 };
@@ -54,14 +57,16 @@ struct lfs_rendered_cache *lfs_rendered_cache_new(size_t bytes_max) {
         return NULL;
     pthread_mutex_init(&cache->lock, NULL);
     cache->bytes_max = bytes_max;
+    TAILQ_INIT(&cache->by_use);
+    TAILQ_INIT(&cache->bytes_by_use);
     return cache;
 }
 
 void lfs_rendered_cache_free(struct lfs_rendered_cache *cache) {
     if (!cache)
         return;
-    for (struct entry *e = cache->newest, *next; e; e = next) {
-        next = e->older;
+    for (struct entry *e; (e = TAILQ_FIRST(&cache->by_use));) {
+        TAILQ_REMOVE(&cache->by_use, e, by_use);
         free((void *)e->rendered.bytes);
         free(e);
     }
@@ -82,33 +87,9 @@ static struct entry **bucket_of(struct lfs_rendered_cache *cache, const struct k
     return &cache->buckets[lfs_hash(&key->ino, sizeof key->ino, key->dev) % BUCKETS];
 }
 
-/* The two lists, with the lock held. */
-static void unlink_entry(struct lfs_rendered_cache *c, struct entry *e) {
-    *(e->newer ? &e->newer->older : &c->newest) = e->older;
-    *(e->older ? &e->older->newer : &c->oldest) = e->newer;
-}
-
-static void link_entry(struct lfs_rendered_cache *c, struct entry *e) {
-    e->newer = NULL;
-    e->older = c->newest;
-    *(c->newest ? &c->newest->newer : &c->oldest) = e;
-    c->newest = e;
-}
-
-static void unlink_bytes(struct lfs_rendered_cache *c, struct entry *e) {
-    *(e->bytes_newer ? &e->bytes_newer->bytes_older : &c->bytes_newest) = e->bytes_older;
-    *(e->bytes_older ? &e->bytes_older->bytes_newer : &c->bytes_oldest) = e->bytes_newer;
-}
-
-static void link_bytes(struct lfs_rendered_cache *c, struct entry *e) {
-    e->bytes_newer = NULL;
-    e->bytes_older = c->bytes_newest;
-    *(c->bytes_newest ? &c->bytes_newest->bytes_newer : &c->bytes_oldest) = e;
-    c->bytes_newest = e;
-}
-
+/* All with the lock held. */
 static void drop_bytes(struct lfs_rendered_cache *c, struct entry *e) {
-    unlink_bytes(c, e);
+    TAILQ_REMOVE(&c->bytes_by_use, e, bytes_by_use);
     c->bytes -= e->rendered.size;
     free((void *)e->rendered.bytes);
     e->rendered.bytes = NULL;
@@ -119,7 +100,7 @@ static void drop_entry(struct lfs_rendered_cache *c, struct entry *e) {
     while (*at != e)
         at = &(*at)->next_in_bucket;
     *at = e->next_in_bucket;
-    unlink_entry(c, e);
+    TAILQ_REMOVE(&c->by_use, e, by_use);
     if (e->rendered.bytes)
         drop_bytes(c, e);
     c->count--;
@@ -127,13 +108,13 @@ static void drop_entry(struct lfs_rendered_cache *c, struct entry *e) {
 }
 
 static void shrink(struct lfs_rendered_cache *c) {
-    for (struct entry *e = c->bytes_oldest, *next; e && c->bytes > c->bytes_max; e = next) {
-        next = e->bytes_newer;
+    for (struct entry *e = TAILQ_LAST(&c->bytes_by_use, entries), *next; e && c->bytes > c->bytes_max; e = next) {
+        next = TAILQ_PREV(e, entries, bytes_by_use);
         if (!e->users)
             drop_bytes(c, e);
     }
-    for (struct entry *e = c->oldest, *next; e && c->count > ENTRIES_MAX; e = next) {
-        next = e->newer;
+    for (struct entry *e = TAILQ_LAST(&c->by_use, entries), *next; e && c->count > ENTRIES_MAX; e = next) {
+        next = TAILQ_PREV(e, entries, by_use);
         if (!e->users)
             drop_entry(c, e);
     }
@@ -145,11 +126,11 @@ static struct entry *find(struct lfs_rendered_cache *c, const struct key *key) {
         e = e->next_in_bucket;
     if (!e)
         return NULL;
-    unlink_entry(c, e);
-    link_entry(c, e);
+    TAILQ_REMOVE(&c->by_use, e, by_use);
+    TAILQ_INSERT_HEAD(&c->by_use, e, by_use);
     if (e->rendered.bytes) {
-        unlink_bytes(c, e);
-        link_bytes(c, e);
+        TAILQ_REMOVE(&c->bytes_by_use, e, bytes_by_use);
+        TAILQ_INSERT_HEAD(&c->bytes_by_use, e, bytes_by_use);
     }
     return e;
 }
@@ -327,14 +308,14 @@ static struct entry *keep(struct lfs_rendered_cache *c, const struct key *key, c
         struct entry **bucket = bucket_of(c, key);
         e->next_in_bucket = *bucket;
         *bucket = e;
-        link_entry(c, e);
+        TAILQ_INSERT_HEAD(&c->by_use, e, by_use);
         c->count++;
     }
     if (e && !e->rendered.bytes && !info->stored && !info->cause) {
         e->rendered = (struct lfs_rendered){LFS_STEAL_PTR(bytes->data), bytes->length};
         e->info = *info;
         *bytes = (struct lfs_buf){0};
-        link_bytes(c, e);
+        TAILQ_INSERT_HEAD(&c->bytes_by_use, e, bytes_by_use);
         c->bytes += e->rendered.size;
     }
     if (e) {
