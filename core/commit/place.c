@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commit/place.h"
+#include "commit/place_impl.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <uuid/uuid.h>
 
 #include "commit/expect.h"
 #include "format/deletion.h"
@@ -17,7 +16,7 @@
 #include "util/limits.h"
 #include "util/log.h"
 
-static int root_fd(const struct lfs_placer *p) { return lfs_dataset_root_fd(p->dataset); }
+int lfs_placer_root_fd(const struct lfs_placer *p) { return lfs_dataset_root_fd(p->dataset); }
 
 static bool cancelled(const struct lfs_placer *p) { return p->cancel && atomic_load(p->cancel); }
 
@@ -26,7 +25,8 @@ static bool cancelled(const struct lfs_placer *p) { return p->cancel && atomic_l
 static bool schema_has_blobs(const LanceManifest *m) {
     for (size_t i = 0; i < m->n_fields; i++) {
         const LanceField *f = m->fields[i];
-        if ((f->extension_name && strstr(f->extension_name, "blob")) || (f->logical_type && strstr(f->logical_type, "blob")))
+        if ((f->extension_name && strstr(f->extension_name, "blob")) ||
+            (f->logical_type && strstr(f->logical_type, "blob")))
             return true;
         for (size_t k = 0; k < f->n_metadata; k++)
             if (f->metadata[k]->key && strstr(f->metadata[k]->key, "blob"))
@@ -118,7 +118,7 @@ static errint_t storage_base(struct lfs_placer *p, const char *storage, const ch
 /* --- getting a file to where it is wanted --- */
 
 /* A directory of the data set, opened once for all files that are linked out of it or into it. O_PATH; borrowed. */
-static int directory_fd(struct lfs_placer *p, const char *directory) {
+int lfs_placer_directory(struct lfs_placer *p, const char *directory) {
     int *known = lfs_map_get(&p->directories, directory);
     if (known)
         return *known;
@@ -126,7 +126,7 @@ static int directory_fd(struct lfs_placer *p, const char *directory) {
     int *fd = LFS_NEW(p->arena, int);
     if (!key || !fd)
         return -ENOMEM;
-    *fd = lfs_open_beneath(root_fd(p), directory, O_PATH | O_DIRECTORY, 0);
+    *fd = lfs_open_beneath(lfs_placer_root_fd(p), directory, O_PATH | O_DIRECTORY, 0);
     if (*fd < 0)
         return *fd;
     if (lfs_map_put(&p->directories, key, fd))
@@ -135,12 +135,12 @@ static int directory_fd(struct lfs_placer *p, const char *directory) {
     return -ENOMEM;
 }
 
-static errint_t make_directory(struct lfs_placer *p, const char *directory, struct lfs_error *err) {
-    return directory_fd(p, directory) >= 0 ? 0 : lfs_make_dirs(root_fd(p), directory, p->sync, err);
+errint_t lfs_placer_make_directory(struct lfs_placer *p, const char *directory, struct lfs_error *err) {
+    return lfs_placer_directory(p, directory) >= 0 ? 0 : lfs_make_dirs(lfs_placer_root_fd(p), directory, p->sync, err);
 }
 
 /* Storage of the source's line, with its three directories. */
-static errint_t make_storage(struct lfs_placer *p, char **storage, struct lfs_error *err) {
+errint_t lfs_placer_make_storage(struct lfs_placer *p, char **storage, struct lfs_error *err) {
     static const char *const parts[] = {"data", "_deletions", "_versions"};
     *storage = lfs_line_storage_dir(p->arena, p->source_line);
     if (!*storage)
@@ -149,7 +149,7 @@ static errint_t make_storage(struct lfs_placer *p, char **storage, struct lfs_er
         char *directory = lfs_join(p->arena, *storage, parts[i]);
         if (!directory)
             return lfs_fail_nomem(err);
-        LFS_TRY(make_directory(p, directory, err));
+        LFS_TRY(lfs_placer_make_directory(p, directory, err));
     }
     p->storage_made = true;
     return 0;
@@ -162,9 +162,10 @@ static errint_t copy_file(struct lfs_placer *p, int fd, const struct stat *st, c
     char *path = lfs_join(p->arena, directory, name);
     if (!path)
         return lfs_fail_nomem(err);
-    LFS_AUTO_FD other = lfs_open_beneath(root_fd(p), path, O_PATH, 0);
+    LFS_AUTO_FD other = lfs_open_beneath(lfs_placer_root_fd(p), path, O_PATH, 0);
     if (other < 0)
-        return lfs_copy_new(fd, root_fd(p), directory, name, p->sync, &(struct lfs_copying){p->cancel, p->progress}, err);
+        return lfs_copy_new(fd, lfs_placer_root_fd(p), directory, name, p->sync,
+                            &(struct lfs_copying){p->cancel, p->progress}, err);
     if (fstat(other, &there) == 0 && there.st_size == st->st_size)
         return 0;
     return lfs_fail(err, LFS_E_CORRUPT, "%s is in the way: another file of that name", path);
@@ -197,9 +198,10 @@ static errint_t bring_link(struct lfs_placer *p, const struct lfs_location *from
                            const char *name, int *linked, struct lfs_error *err) {
     struct stat st;
     const char *slash = strrchr(from->name, '/'), *last = slash ? slash + 1 : from->name;
-    const char *folder = slash ? lfs_sprintf(p->arena, "%s/%.*s", from->directory, (int)(slash - from->name), from->name)
-                               : from->directory;
-    int source = folder ? directory_fd(p, folder) : -ENOMEM, target = directory_fd(p, directory);
+    const char *folder = slash
+                             ? lfs_sprintf(p->arena, "%s/%.*s", from->directory, (int)(slash - from->name), from->name)
+                             : from->directory;
+    int source = folder ? lfs_placer_directory(p, folder) : -ENOMEM, target = lfs_placer_directory(p, directory);
     *linked = source < 0 ? source : target < 0 ? target : 0;
     if (*linked < 0)
         return source == -ENOMEM || target == -ENOMEM ? lfs_fail_nomem(err) : 0;
@@ -219,8 +221,8 @@ static errint_t bring_link(struct lfs_placer *p, const struct lfs_location *from
  * Give the file at `from` the name <directory>/<name> by a link, or a copy where the mode asks for it or a link cannot be
  * had.
  */
-static errint_t bring(struct lfs_placer *p, const struct lfs_location *from, uint64_t size, const char *directory,
-                      const char *name, bool copy, bool is_own, struct lfs_error *err) {
+errint_t lfs_placer_bring(struct lfs_placer *p, const struct lfs_location *from, uint64_t size, const char *directory,
+                          const char *name, bool copy, bool is_own, struct lfs_error *err) {
     int linked = -EXDEV;
     if (cancelled(p))
         return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
@@ -239,7 +241,7 @@ static errint_t bring(struct lfs_placer *p, const struct lfs_location *from, uin
     return 0;
 }
 
-static bool in_target(const struct lfs_placer *p, const struct lfs_location *l, enum lfs_file_kind kind) {
+bool lfs_placer_in_target(const struct lfs_placer *p, const struct lfs_location *l, enum lfs_file_kind kind) {
     char *own = lfs_join(p->arena, p->target->dir, lfs_kind_directory[kind]);
     return l->inside && own && strcmp(own, l->directory) == 0;
 }
@@ -264,8 +266,8 @@ static bool same_base(const struct lfs_placer *p, int64_t base) {
 }
 
 /* Of an imagined version: the base path of the data set, or the plain directory, that a file lies in now. */
-static errint_t imagined_base(struct lfs_placer *p, enum lfs_file_kind kind, const struct lfs_location *from, uint32_t *id,
-                              struct lfs_error *err) {
+errint_t lfs_placer_imagined_base(struct lfs_placer *p, enum lfs_file_kind kind, const struct lfs_location *from,
+                                  uint32_t *id, struct lfs_error *err) {
     const char *slash = strrchr(from->directory, '/'), *last = slash ? slash + 1 : from->directory;
     bool is_root = strcmp(last, lfs_kind_directory[kind]) == 0;
     char *path = lfs_strdup(p->arena, from->directory);
@@ -282,7 +284,7 @@ static errint_t imagined_place(struct lfs_placer *p, enum lfs_file_kind kind, co
     uint32_t id = 0;
     LFS_TRY(lfs_location_stat(p->dataset, from, &st, err));
     LFS_TRY(check_size(from, &st, size, err));
-    LFS_TRY(imagined_base(p, kind, from, &id, err));
+    LFS_TRY(lfs_placer_imagined_base(p, kind, from, &id, err));
     *base = id;
     return 0;
 }
@@ -296,9 +298,9 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
     uint32_t id = 0;
     LFS_TRY(lfs_locate(p->source, kind, source_base, name, p->arena, from, err));
     *base = LFS_NO_BASE;
-    if (in_target(p, from, kind) || (!p->rehome && same_base(p, source_base))) {
+    if (lfs_placer_in_target(p, from, kind) || (!p->rehome && same_base(p, source_base))) {
         struct stat st; /* it may have been cleaned away since */
-        *base = in_target(p, from, kind) ? LFS_NO_BASE : source_base;
+        *base = lfs_placer_in_target(p, from, kind) ? LFS_NO_BASE : source_base;
         return lfs_location_stat(p->dataset, from, &st, err);
     }
     if (p->imagined)
@@ -307,8 +309,8 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
         char *own = lfs_join(p->arena, p->target->dir, lfs_kind_directory[kind]);
         if (!own)
             return lfs_fail_nomem(err);
-        LFS_TRY(make_directory(p, own, err));
-        return bring(p, from, size, own, name, p->mode == LFS_PLACE_COPY, true, err);
+        LFS_TRY(lfs_placer_make_directory(p, own, err));
+        return lfs_placer_bring(p, from, size, own, name, p->mode == LFS_PLACE_COPY, true, err);
     }
     if (!from->inside) { /* stays where it is: the entry is copied, its id remapped */
         const LanceBasePath *b = lfs_manifest_base(p->source->manifest.message, (uint32_t)source_base);
@@ -316,11 +318,11 @@ static errint_t place(struct lfs_placer *p, enum lfs_file_kind kind, int64_t sou
     } else {
         char *storage = storage_of(p, from);
         if (!storage) {
-            LFS_TRY(make_storage(p, &storage, err));
+            LFS_TRY(lfs_placer_make_storage(p, &storage, err));
             char *directory = lfs_join(p->arena, storage, lfs_kind_directory[kind]);
             if (!directory)
                 return lfs_fail_nomem(err);
-            LFS_TRY(bring(p, from, size, directory, name, false, false, err));
+            LFS_TRY(lfs_placer_bring(p, from, size, directory, name, false, false, err));
         }
         LFS_TRY(storage_base(p, storage, p->source_name, &id, err));
     }
@@ -351,15 +353,16 @@ static errint_t place_blobs(struct lfs_placer *p, const struct lfs_location *fro
     }
     char *to = lfs_sprintf(p->arena, "%s%sdata/%s", grafted ? storage : p->target->dir,
                            grafted || *p->target->dir ? "/" : "", dir.name);
-    errint_t result = to ? make_directory(p, to, err) : lfs_fail_nomem(err);
+    errint_t result = to ? lfs_placer_make_directory(p, to, err) : lfs_fail_nomem(err);
     for (struct dirent *e; result == 0 && (e = readdir(list));) {
         if (e->d_name[0] == '.')
             continue;
         uint64_t begin = lfs_expect_begin(p);
         lfs_expect_more(p);
-        struct lfs_location blob = {dir.inside, lfs_join(p->arena, dir.directory, dir.name), lfs_strdup(p->arena, e->d_name)};
+        struct lfs_location blob = {dir.inside, lfs_join(p->arena, dir.directory, dir.name),
+                                    lfs_strdup(p->arena, e->d_name)};
         result = blob.directory && blob.name
-                     ? bring(p, &blob, 0, to, blob.name, p->mode == LFS_PLACE_COPY, !grafted, err)
+                     ? lfs_placer_bring(p, &blob, 0, to, blob.name, p->mode == LFS_PLACE_COPY, !grafted, err)
                      : lfs_fail_nomem(err);
         lfs_expect_end(p, begin, 0);
     }
@@ -397,251 +400,7 @@ errint_t lfs_place_deletion_file(struct lfs_placer *p, uint64_t fragment_id, Lan
     return 0;
 }
 
-/* --- indexes --- */
-
-static errint_t uuid_text(const struct lfs_placer *p, const LanceIndex *index, char *out, struct lfs_error *err) {
-    if (!index->uuid || index->uuid->uuid.len != sizeof(uuid_t))
-        return lfs_fail(err, LFS_E_CORRUPT, "an index of %s has no uuid", p->source_name);
-    uuid_unparse_lower(index->uuid->uuid.data, out);
-    return 0;
-}
-
-/* Lance's own entries say what they have to say in the manifest, mostly, and have no files. */
-static bool is_system(const LanceIndex *index) { return index->name && strncmp(index->name, "__lance_", 8) == 0; }
-
-/* Its directory in the base that it names. The descriptor or a negative errno. */
-static int open_index_at(struct lfs_placer *p, const struct lfs_version *v, int64_t base, const char *uuid,
-                         struct lfs_location *out) {
-    struct lfs_error why;
-    errint_t found = lfs_locate(v, LFS_FILE_INDEX, base, uuid, p->arena, out, &why);
-    return found < 0 ? found : lfs_location_open_dir(p->dataset, out, &why);
-}
-
-/* By its base id, else beside it in any base: stock Lance names the wrong one for an index that a branch of a branch
- * inherited (lance-format section 13, S1 and S2). */
-static int open_index(struct lfs_placer *p, const struct lfs_version *v, const LanceIndex *index, const char *uuid,
-                      struct lfs_location *out, struct lfs_error *err) {
-    const LanceManifest *m = v->manifest.message;
-    int fd = open_index_at(p, v, index->has_base_id ? (int64_t)index->base_id : LFS_NO_BASE, uuid, out);
-    if (fd < 0)
-        fd = open_index_at(p, v, LFS_NO_BASE, uuid, out);
-    for (size_t i = 0; fd < 0 && i < m->n_base_paths; i++)
-        fd = open_index_at(p, v, m->base_paths[i]->id, uuid, out);
-    return fd >= 0 ? fd
-                   : lfs_fail(err, LFS_E_CORRUPT, "the files of index %s (%s) of %s cannot be found",
-                              index->name ? index->name : "", uuid, *v->dir ? v->dir : "main");
-}
-
-/* The files in `fd` (taken over), which lie at `from`. */
-static errint_t bring_index(struct lfs_placer *p, int fd, const struct lfs_location *from, const char *uuid,
-                            struct lfs_error *err) {
-    DIR *list = fdopendir(fd);
-    char *to = lfs_sprintf(p->arena, "%s%s_indices/%s", p->target->dir, *p->target->dir ? "/" : "", uuid);
-    if (!list || !to) {
-        if (list)
-            closedir(list);
-        else
-            close(fd);
-        return lfs_fail_nomem(err);
-    }
-    errint_t result = make_directory(p, to, err);
-    for (struct dirent *e; result == 0 && (e = readdir(list));) {
-        if (e->d_name[0] == '.')
-            continue;
-        uint64_t begin = lfs_expect_begin(p);
-        struct lfs_location file = {from->inside, lfs_join(p->arena, from->directory, from->name),
-                                    lfs_strdup(p->arena, e->d_name)};
-        result = file.directory && file.name ? bring(p, &file, 0, to, file.name, p->mode == LFS_PLACE_COPY, true, err)
-                                             : lfs_fail_nomem(err);
-        if (p->mode != LFS_PLACE_COPY) /* those were counted before */
-            lfs_expect_more(p);
-        lfs_expect_end(p, begin, p->mode == LFS_PLACE_COPY ? lfs_expect_begin(p) - begin : 0);
-    }
-    closedir(list);
-    return result == 0 && p->sync ? lfs_sync_dir(root_fd(p), to, err) : result;
-}
-
-/* Its files, which lie at `from` (open as `fd`, taken over), become the target's own; those of an imagined version stay. */
-static errint_t settle_index(struct lfs_placer *p, int fd, const struct lfs_location *from, const char *uuid,
-                             LanceIndex *index, struct lfs_error *err) {
-    index->has_base_id = false;
-    index->base_id = 0;
-    if (!p->imagined)
-        return bring_index(p, fd, from, uuid, err);
-    close(fd);
-    if (in_target(p, from, LFS_FILE_INDEX))
-        return 0;
-    index->has_base_id = true;
-    return imagined_base(p, LFS_FILE_INDEX, from, &index->base_id, err);
-}
-
-errint_t lfs_place_index(struct lfs_placer *p, LanceIndex *index, struct lfs_error *err) {
-    char uuid[UUID_STR_LEN];
-    struct lfs_location from;
-    LFS_TRY(uuid_text(p, index, uuid, err));
-    int fd = open_index(p, p->source, index, uuid, &from, err);
-    if (fd < 0 && !is_system(index))
-        return fd;
-    if (fd >= 0)
-        return settle_index(p, fd, &from, uuid, index, err);
-    index->has_base_id = false;
-    index->base_id = 0;
-    return 0;
-}
-
-void lfs_placer_expect_index(struct lfs_placer *p, const LanceIndex *index) {
-    char uuid[UUID_STR_LEN];
-    struct lfs_location from;
-    struct stat st;
-    int fd = uuid_text(p, index, uuid, NULL) < 0 ? -1 : open_index(p, p->source, index, uuid, &from, NULL);
-    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!list && fd >= 0)
-        close(fd);
-    for (struct dirent *e; list && (e = readdir(list));)
-        if (e->d_name[0] != '.' && fstatat(fd, e->d_name, &st, 0) == 0)
-            lfs_progress_expect(p->progress, 1, (uint64_t)st.st_size);
-    if (list)
-        closedir(list);
-}
-
-errint_t lfs_place_own_index(struct lfs_placer *p, LanceIndex **index, struct lfs_error *err) {
-    char uuid[UUID_STR_LEN];
-    struct lfs_location from;
-    struct lfs_error why;
-    if (!(*index)->has_base_id || is_system(*index))
-        return 0;
-    LFS_TRY(uuid_text(p, *index, uuid, err));
-    int fd = open_index_at(p, p->target, (*index)->base_id, uuid, &from);
-    if (fd >= 0)
-        close(fd);
-    if (fd != -ENOENT) /* there, or out of reach and not ours to judge */
-        return 0;
-    fd = open_index(p, p->target, *index, uuid, &from, &why);
-    if (fd < 0) {
-        lfs_log(LFS_LOG_WARNING, "%s: the index is dropped", why.message);
-        *index = NULL;
-        return 0;
-    }
-    LanceIndex *copy = lfs_memdup(p->arena, *index, sizeof *copy);
-    if (!copy) {
-        close(fd);
-        return lfs_fail_nomem(err);
-    }
-    LFS_TRY(settle_index(p, fd, &from, uuid, copy, err));
-    *index = copy;
-    return 0;
-}
-
-/* --- the next merge's base --- */
-
-static errint_t keep_ref(struct lfs_placer *p, const char *storage, struct lfs_error *err) {
-    LFS_AUTO_BUF json = {0};
-    struct stat st;
-    char *encoded = lfs_percent_encode(p->arena, p->source_name);
-    char *path = encoded ? lfs_sprintf(p->arena, "_refs/branches/%s.json", encoded) : NULL;
-    int directory = directory_fd(p, storage);
-    if (!path)
-        return lfs_fail_nomem(err);
-    if (strcmp(p->source_line, "main") == 0)
-        return 0;
-    if (directory >= 0 && fstatat(directory, LFS_KEPT_REF, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        return 0; /* a line's forks never change */
-    LFS_TRY(lfs_read_file(root_fd(p), path, LFS_REF_BYTES_MAX, &json, NULL, err));
-    errint_t result = lfs_write_new(root_fd(p), storage, LFS_KEPT_REF, &json, p->sync, err);
-    return result == -EEXIST ? 0 : result; /* another merge was faster */
-}
-
-/* The names in a directory of kept deletion files: what is there already costs no call of its own. */
-static errint_t list_kept(struct lfs_placer *p, const char *directory, struct lfs_map *out, struct lfs_error *err) {
-    lfs_map_init(out, p->arena);
-    int fd = lfs_open_beneath(root_fd(p), directory, O_RDONLY | O_DIRECTORY, 0);
-    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!list && fd >= 0)
-        close(fd);
-    if (!list)
-        return fd == -ENOENT ? 0 : lfs_fail_errno(err, fd >= 0 ? ENOMEM : -fd, "cannot list %s", directory);
-    bool added = true;
-    for (struct dirent *e; added && (e = readdir(list));) {
-        char *name = lfs_strdup(p->arena, e->d_name);
-        added = name && lfs_map_put(out, name, name);
-    }
-    closedir(list);
-    return added ? 0 : lfs_fail_nomem(err);
-}
-
-static errint_t keep_deletions(struct lfs_placer *p, const LanceFragment *f, const char *directory,
-                               const struct lfs_map *kept, struct lfs_error *err) {
-    struct lfs_location from;
-    char name[80];
-    if (!f->deletion_file)
-        return 0;
-    lfs_deletion_file_name(f->id, f->deletion_file, name, sizeof name);
-    if (lfs_map_get(kept, name)) /* names hold a random number: it is this one */
-        return 0;
-    LFS_TRY(lfs_locate(p->source, LFS_FILE_DELETION,
-                       f->deletion_file->has_base_id ? (int64_t)f->deletion_file->base_id : LFS_NO_BASE, name, p->arena,
-                       &from, err));
-    if (from.inside && strcmp(from.directory, directory) == 0)
-        return 0;
-    return bring(p, &from, 0, directory, name, false, false, err);
-}
-
-errint_t lfs_place_kept_base(struct lfs_placer *p, struct lfs_error *err) {
-    const LanceManifest *m = p->source->manifest.message;
-    struct lfs_map kept;
-    char *storage;
-    if (strcmp(p->source->dir, p->target->dir) == 0)
-        return 0; /* a version of the target itself */
-    LFS_TRY(make_storage(p, &storage, err));
-    char *deletions = lfs_join(p->arena, storage, "_deletions"), *versions = lfs_join(p->arena, storage, "_versions");
-    struct lfs_location manifest = {true, lfs_join(p->arena, p->source->dir, "_versions"), p->source->file_name};
-    if (!deletions || !versions || !manifest.directory)
-        return lfs_fail_nomem(err);
-    LFS_TRY(list_kept(p, deletions, &kept, err));
-    for (size_t i = 0; i < m->n_fragments; i++) {
-        p->has_deletions |= m->fragments[i]->deletion_file != NULL;
-        LFS_TRY(keep_deletions(p, m->fragments[i], deletions, &kept, err));
-    }
-    LFS_TRY(keep_ref(p, storage, err));
-    return bring(p, &manifest, 0, versions, p->source->file_name, false, false, err);
-}
-
-/* One of the target's own deletion files gets a name in the target line's storage. */
-static errint_t keep_own(struct lfs_placer *p, const char *own, const char *to, const char *name, struct lfs_error *err) {
-    struct lfs_location from = {true, own, lfs_strdup(p->arena, name)};
-    int source = directory_fd(p, own), target = directory_fd(p, to);
-    if (!from.name)
-        return lfs_fail_nomem(err);
-    int linked = source < 0 ? source : target < 0 ? target : lfs_link_at(source, name, target, name);
-    if (linked >= 0 || linked == -ENOENT || linked == -EEXIST) /* one that is gone harms readers, not this merge */
-        return 0;
-    return bring(p, &from, 0, to, from.name, true, false, err);
-}
-
-errint_t lfs_place_kept_deletions(struct lfs_placer *p, const char *target_line, const LanceManifest *next,
-                                  struct lfs_error *err) {
-    char *storage = lfs_line_storage_dir(p->arena, target_line);
-    char *to = storage ? lfs_join(p->arena, storage, "_deletions") : NULL, *own = lfs_join(p->arena, p->target->dir, "_deletions");
-    struct lfs_map kept;
-    bool made = false;
-    if (!to || !own)
-        return lfs_fail_nomem(err);
-    LFS_TRY(list_kept(p, to, &kept, err));
-    for (size_t i = 0; i < next->n_fragments; i++) {
-        const LanceFragment *f = next->fragments[i];
-        char name[80];
-        if (!f->deletion_file || f->deletion_file->has_base_id)
-            continue;
-        lfs_deletion_file_name(f->id, f->deletion_file, name, sizeof name);
-        if (lfs_map_get(&kept, name))
-            continue;
-        if (!made)
-            LFS_TRY(make_directory(p, to, err));
-        made = true;
-        LFS_TRY(keep_own(p, own, to, name, err));
-    }
-    return made && p->sync ? lfs_sync_dir(root_fd(p), to, err) : 0;
-}
+/* --- the end --- */
 
 /* What was linked: stock Lance never flushes what it writes. */
 static errint_t add_files(struct lfs_placer *p, struct lfs_flush *flush, struct lfs_error *err) {
@@ -658,7 +417,7 @@ static errint_t add_files(struct lfs_placer *p, struct lfs_flush *flush, struct 
 static errint_t add_directory(struct lfs_placer *p, struct lfs_flush *flush, const char *in, const char *part,
                               struct lfs_error *err) {
     char *directory = lfs_join(p->arena, in, part);
-    return directory ? lfs_flush_add_directory(flush, root_fd(p), directory, err) : lfs_fail_nomem(err);
+    return directory ? lfs_flush_add_directory(flush, lfs_placer_root_fd(p), directory, err) : lfs_fail_nomem(err);
 }
 
 /* The directories that it was linked into. Of a line's storage also where an earlier merge linked it, which may have
@@ -688,7 +447,7 @@ errint_t lfs_placer_flush(struct lfs_placer *p, struct lfs_flush *flush, struct 
         return 0;
     lfs_progress_stage(p->progress, "flushing to the disk", 0);
     if (p->unflushed.count > LFS_FLUSH_EACH_MAX)
-        return syncfs(root_fd(p)) < 0 ? lfs_fail_errno(err, errno, "cannot flush the merged files") : 0;
+        return syncfs(lfs_placer_root_fd(p)) < 0 ? lfs_fail_errno(err, errno, "cannot flush the merged files") : 0;
     LFS_TRY(add_files(p, flush, err));
     LFS_TRY(add_directories(p, flush, err));
     return lfs_flush_run(flush, err);
@@ -699,10 +458,11 @@ void lfs_placer_look_again(struct lfs_placer *p) {
     for (size_t i = 0; i < p->linked.count && i < p->origins.count; i++) {
         const char *path = p->linked.items[i], *slash = strrchr(path, '/');
         char *directory = lfs_strndup(p->arena, path, (size_t)(slash - path));
-        int fd = directory ? directory_fd(p, directory) : -ENOMEM;
+        int fd = directory ? lfs_placer_directory(p, directory) : -ENOMEM;
         if (fd >= 0 && fstatat(fd, slash + 1, &st, AT_SYMLINK_NOFOLLOW) == 0)
             continue;
-        if (!directory || lfs_link_beneath(root_fd(p), p->origins.items[i], root_fd(p), directory, slash + 1) < 0)
+        if (!directory || lfs_link_beneath(lfs_placer_root_fd(p), p->origins.items[i], lfs_placer_root_fd(p), directory,
+                                           slash + 1) < 0)
             lfs_log(LFS_LOG_ERROR, "%s was removed by another program while it was merged, and cannot be linked again",
                     path);
     }
@@ -712,7 +472,7 @@ void lfs_placer_undo(struct lfs_placer *p) {
     for (size_t i = 0; i < p->created.count; i++) {
         char *path = p->created.items[i], *slash = strrchr(path, '/');
         *slash = 0;
-        LFS_AUTO_FD directory = lfs_open_beneath(root_fd(p), path, O_PATH | O_DIRECTORY, 0);
+        LFS_AUTO_FD directory = lfs_open_beneath(lfs_placer_root_fd(p), path, O_PATH | O_DIRECTORY, 0);
         if (directory >= 0)
             unlinkat(directory, slash + 1, 0);
     }
