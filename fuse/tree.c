@@ -8,10 +8,10 @@
 
 #include "format/names.h"
 #include "table/location.h"
+#include "table/stamp.h"
 #include "util/cleanup.h"
 #include "verbs/verbs.h"
 
-enum { CLOCK_TICK_NS = 50000000 }; /* see table/view.c: a listing made so soon after a change is not relied on */
 
 struct lfs_tree_cache {
     struct lfs_dataset *ds;
@@ -131,12 +131,9 @@ static errint_t stat_refs(struct lfs_dataset *ds, struct stat *st, struct lfs_er
 }
 
 static bool is_current(const struct lfs_tree *tree, const struct stat *now) {
-    if (tree->refs.st_dev != now->st_dev || tree->refs.st_ino != now->st_ino ||
-        tree->refs.st_mtim.tv_sec != now->st_mtim.tv_sec || tree->refs.st_mtim.tv_nsec != now->st_mtim.tv_nsec)
-        return false;
-    int64_t age = (int64_t)(tree->looked_at.tv_sec - now->st_mtim.tv_sec) * 1000000000 +
-                  (tree->looked_at.tv_nsec - now->st_mtim.tv_nsec);
-    return age > CLOCK_TICK_NS;
+    return tree->refs.st_dev == now->st_dev && tree->refs.st_ino == now->st_ino &&
+           tree->refs.st_mtim.tv_sec == now->st_mtim.tv_sec && tree->refs.st_mtim.tv_nsec == now->st_mtim.tv_nsec &&
+           lfs_is_settled(now->st_mtim, tree->looked_at);
 }
 
 static errint_t make(struct lfs_dataset *ds, const struct stat *refs, struct lfs_tree **out, struct lfs_error *err) {

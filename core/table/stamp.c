@@ -9,7 +9,8 @@
 #include "util/cleanup.h"
 #include "util/map.h"
 
-enum { CLOCK_TICK_NS = 50000000 }; /* see table/view.c */
+/* What changed this shortly before it was looked at may change again within one tick of the file system's clock, unseen. */
+enum { CLOCK_TICK_NS = 50000000 };
 
 static bool is_later(struct timespec a, struct timespec b) {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
@@ -40,7 +41,11 @@ void lfs_stamp_text(const char *text, struct lfs_stamp *stamp) {
     stamp->hash = lfs_hash(text, strlen(text), stamp->hash);
 }
 
-bool lfs_stamp_is_settled(const struct lfs_stamp *stamp, struct timespec made) {
-    int64_t age = (int64_t)(made.tv_sec - stamp->newest.tv_sec) * 1000000000 + (made.tv_nsec - stamp->newest.tv_nsec);
+bool lfs_is_settled(struct timespec newest, struct timespec made) {
+    int64_t age = (int64_t)(made.tv_sec - newest.tv_sec) * 1000000000 + (made.tv_nsec - newest.tv_nsec);
     return age > CLOCK_TICK_NS;
+}
+
+bool lfs_stamp_is_settled(const struct lfs_stamp *stamp, struct timespec made) {
+    return lfs_is_settled(stamp->newest, made);
 }

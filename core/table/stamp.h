@@ -20,7 +20,9 @@ errint_t lfs_stamp_directory(struct lfs_dataset *ds, const char *dir, const char
 /* Add words. */
 void lfs_stamp_text(const char *text, struct lfs_stamp *stamp);
 
-/* Can a thing that was made at `made` be relied on, or may a change of that moment be missing in it? */
+/* Can a thing that was made at `made`, of what changed last at `newest`, be relied on, or may a change of that moment be
+ * missing in it? */
+bool lfs_is_settled(struct timespec newest, struct timespec made);
 bool lfs_stamp_is_settled(const struct lfs_stamp *stamp, struct timespec made);
 
 #endif

@@ -7,16 +7,12 @@
 
 #include "store/file.h"
 #include "table/dataset_impl.h"
+#include "table/stamp.h"
 #include "table/view_impl.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 
-enum {
-    VIEW_BYTES_DEFAULT = 32 << 20,
-    /* A directory that changed this shortly before it was listed may change again within one tick of the file system's
-     * clock, unseen: such a listing is not relied on. */
-    CLOCK_TICK_NS = 50000000,
-};
+enum { VIEW_BYTES_DEFAULT = 32 << 20 };
 
 errint_t lfs_views_new(struct lfs_dataset *ds, size_t bytes_max, struct lfs_views **out, struct lfs_error *err) {
     size_t bytes = bytes_max ? bytes_max : VIEW_BYTES_DEFAULT;
@@ -82,12 +78,8 @@ static bool is_same_dir(const struct stat *a, const struct stat *b) {
 }
 
 static bool is_unchanged(const struct lfs_view_dir *d, const struct stat *now) {
-    if (!d->tip_valid || !is_same_dir(&d->versions, now) || !is_same_time(d->versions.st_mtim, now->st_mtim) ||
-        !is_same_time(d->versions.st_ctim, now->st_ctim))
-        return false;
-    int64_t age = (int64_t)(d->looked_at.tv_sec - now->st_mtim.tv_sec) * 1000000000 +
-                  (d->looked_at.tv_nsec - now->st_mtim.tv_nsec);
-    return age > CLOCK_TICK_NS;
+    return d->tip_valid && is_same_dir(&d->versions, now) && is_same_time(d->versions.st_mtim, now->st_mtim) &&
+           is_same_time(d->versions.st_ctim, now->st_ctim) && lfs_is_settled(now->st_mtim, d->looked_at);
 }
 
 static errint_t stat_versions(struct lfs_views *views, const char *dir, struct stat *st, struct lfs_error *err) {

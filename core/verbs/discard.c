@@ -15,10 +15,9 @@
 #include "table/lock.h"
 #include "table/reach.h"
 #include "table/references.h"
+#include "table/stamp.h"
 #include "util/cleanup.h"
 #include "util/log.h"
-
-enum { CLOCK_TICK_NS = 50000000 }; /* see table/view.c: what was read so soon after a change is not relied on */
 
 /* Versions of a branch that stay whatever is cleaned up, ascending within each kind. */
 struct pins {
@@ -33,8 +32,8 @@ struct judgement {
     char *dir;
     struct pins pins;
     struct lfs_reach reach;
-    uint64_t stamp;       /* of all directories that versions and refs come and go in */
-    struct timespec made; /* when reading began */
+    struct lfs_stamp stamp; /* of all directories that versions and refs come and go in */
+    struct timespec made;   /* when reading began */
 };
 
 struct lfs_discards {
@@ -129,61 +128,44 @@ static bool is_gone(void *context, const char *dir, uint64_t version) {
     return strcmp(dir, j->dir) == 0 && !is_pinned(&j->pins, version);
 }
 
-static void add_to_stamp(struct lfs_dataset *ds, const char *path, uint64_t *stamp, struct timespec *newest) {
-    struct stat st = {0};
-    LFS_AUTO_FD fd = lfs_open_beneath(lfs_dataset_root_fd(ds), path, O_PATH, 0);
-    if (fd >= 0)
-        (void)fstat(fd, &st);
-    uint64_t what[] = {st.st_dev, st.st_ino, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec};
-    *stamp = lfs_hash(what, sizeof what, *stamp);
-    if (st.st_mtim.tv_sec > newest->tv_sec ||
-        (st.st_mtim.tv_sec == newest->tv_sec && st.st_mtim.tv_nsec > newest->tv_nsec))
-        *newest = st.st_mtim;
-}
-
 /* Of the directories that a version, a branch or a tag that comes or goes must change. */
-static errint_t stamp_of(struct lfs_dataset *ds, const struct lfs_homes *homes, uint64_t *stamp,
-                         struct timespec *newest, struct lfs_error *err) {
+static errint_t stamp_of(struct lfs_dataset *ds, const struct lfs_homes *homes, struct lfs_stamp *out,
+                         struct lfs_error *err) {
     static const char *const refs[] = {"_refs/branches", "_refs/tags", "tree", "_lancefs/lines"};
     LFS_AUTO_ARENA *arena = lfs_arena_new();
-    *stamp = 0;
-    *newest = (struct timespec){0};
+    *out = (struct lfs_stamp){0};
     if (!arena)
         return lfs_fail_nomem(err);
-    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++)
-        add_to_stamp(ds, refs[i], stamp, newest);
-    for (size_t i = 0; i < homes->count; i++) {
-        char *dir = lfs_strdup(arena, homes->list[i].dir), *versions = lfs_join(arena, homes->list[i].dir, "_versions");
-        if (!dir || !versions)
-            return lfs_fail_nomem(err);
-        add_to_stamp(ds, versions, stamp, newest);
-        add_to_stamp(ds, dir, stamp, newest);
-        char *slash = strrchr(dir, '/');
-        if (slash) {
+    errint_t result = 0;
+    for (size_t i = 0; result == 0 && i < sizeof refs / sizeof *refs; i++)
+        result = lfs_stamp_directory(ds, "", refs[i], out);
+    for (size_t i = 0; result == 0 && i < homes->count; i++) {
+        char *dir = lfs_strdup(arena, homes->list[i].dir), *slash = dir ? strrchr(dir, '/') : NULL;
+        result = !dir ? -ENOMEM : lfs_stamp_directory(ds, dir, "_versions", out);
+        if (result == 0)
+            result = lfs_stamp_directory(ds, dir, "", out);
+        if (slash)
             *slash = 0;
-            add_to_stamp(ds, dir, stamp, newest); /* a sibling's directory comes before its ref */
-        }
+        if (result == 0 && slash)
+            result = lfs_stamp_directory(ds, dir, "", out); /* a sibling's directory comes before its ref */
     }
-    return 0;
+    return result < 0 ? lfs_fail_errno(err, -result, "cannot look at the data set's directories") : 0;
 }
 
 static errint_t is_current(struct lfs_discards *d, const struct judgement *j, const char *dir, bool *current,
                            struct lfs_error *err) {
-    uint64_t stamp;
-    struct timespec newest;
+    struct lfs_stamp stamp;
     *current = false;
     if (!j || strcmp(j->dir, dir) != 0)
         return 0;
-    LFS_TRY(stamp_of(d->ds, &j->reach.homes, &stamp, &newest, err));
-    int64_t age = (int64_t)(j->made.tv_sec - newest.tv_sec) * 1000000000 + (j->made.tv_nsec - newest.tv_nsec);
-    *current = stamp == j->stamp && age > CLOCK_TICK_NS;
+    LFS_TRY(stamp_of(d->ds, &j->reach.homes, &stamp, err));
+    *current = stamp.hash == j->stamp.hash && lfs_stamp_is_settled(&stamp, j->made);
     return 0;
 }
 
 /* Fresh, or the last one where nothing has changed since. Owned by `d`. */
 static errint_t judge(struct lfs_discards *d, const struct lfs_branch *branch, const atomic_bool *cancel,
                       const struct judgement **out, struct lfs_error *err) {
-    struct timespec newest;
     bool current;
     LFS_TRY(is_current(d, d->judgement, branch->dir, &current, err));
     *out = d->judgement;
@@ -196,7 +178,7 @@ static errint_t judge(struct lfs_discards *d, const struct lfs_branch *branch, c
     struct lfs_reach_options options = {.young_since = {0}, .cancel = cancel, .is_gone = is_gone, .context = j};
     LFS_TRY(read_pins(d->ds, branch, j->arena, &j->pins, err));
     LFS_TRY(lfs_reach_read(d->ds, &options, j->arena, &j->reach, err));
-    LFS_TRY(stamp_of(d->ds, &j->reach.homes, &j->stamp, &newest, err));
+    LFS_TRY(stamp_of(d->ds, &j->reach.homes, &j->stamp, err));
     free_judgement(d->judgement);
     *out = d->judgement = LFS_STEAL_PTR(j);
     return 0;

@@ -3,21 +3,16 @@
 // the file LANCEFS_FAULTS is there, each of its lines "CALL ERRNO TEXT" makes calls of that name fail with that number
 // where the path has TEXT in it ("-": any). "CALL! ..." does the call first and then says that it failed.
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-#define raw(...) NEXT(syscall)(__VA_ARGS__)
+#include "preload.h"
 
 // The errno that this call is to fail with; 0 = none. `*done`: only after it was done.
 static int fault(const char *call, int dir, const char *name, bool *done) {
@@ -89,18 +84,13 @@ int openat(int dir, const char *name, int flags, ...) {
     FAILING(int, "create", dir, name, NEXT(openat)(dir, name, flags, mode));
 }
 long syscall(long number_, ...) {
-    long a[6];
-    va_list args;
-    va_start(args, number_);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(args, long);
-    va_end(args);
+    SYSCALL_ARGUMENTS(a, number_);
     const struct open_how *how = (const struct open_how *)a[2];
     if (number_ == SYS_openat2 && how->flags & O_CREAT) {
-        FAILING(long, "create", (int)a[0], (char *)a[1], raw(number_, a[0], a[1], a[2], a[3], a[4], a[5]));
+        FAILING(long, "create", (int)a[0], (char *)a[1], raw_call(number_, a));
     }
     if (number_ == SYS_renameat2) {
-        FAILING(long, "renameat2", (int)a[2], (char *)a[3], raw(number_, a[0], a[1], a[2], a[3], a[4], a[5]));
+        FAILING(long, "renameat2", (int)a[2], (char *)a[3], raw_call(number_, a));
     }
-    return raw(number_, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return raw_call(number_, a);
 }

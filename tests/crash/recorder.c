@@ -7,24 +7,19 @@
 //   {"call":..,"dir":INO,"synced":BOOL,"entries":[..]}  a directory was changed or flushed; [name, "d" or "f", INO] of each
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "preload.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // one call at a time, so that the log has their order
 static unsigned copies;
-
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-#define raw(...) NEXT(syscall)(__VA_ARGS__) // the library must not see its own calls
 
 static const char *to(void) {
     const char *dir = getenv("LANCEFS_RECORD_TO");
@@ -182,9 +177,9 @@ static long syscall_recorded(long number, long *a) {
     const struct open_how *how = (const struct open_how *)a[2];
     bool makes = number == SYS_openat2 && how->flags & O_CREAT, moves = number == SYS_renameat2;
     if (!makes && !moves)
-        return raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+        return raw_call(number, a);
     RECORDED(
-        0L, raw(number, a[0], a[1], a[2], a[3], a[4], a[5]),
+        0L, raw_call(number, a),
         if (makes) record_made((int)result, (int)a[0], (char *)a[1]);
         else {
             record_parent("renameat2", (int)a[2], (char *)a[3]);
@@ -192,11 +187,6 @@ static long syscall_recorded(long number, long *a) {
         });
 }
 long syscall(long number, ...) {
-    long a[6];
-    va_list args;
-    va_start(args, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(args, long);
-    va_end(args);
+    SYSCALL_ARGUMENTS(a, number);
     return syscall_recorded(number, a);
 }

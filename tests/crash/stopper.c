@@ -6,27 +6,22 @@
 // line goes into the fifo PATH.here, and it goes on when one comes out of the fifo PATH.on. Meanwhile each call that opens a
 // file adds a line to LANCEFS_STOP_OPENS, if that is set.
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/vfs.h>
-#include <unistd.h>
+
+#include "preload.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ino_t armed_by;
 static long count;
-
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-#define raw(...) NEXT(syscall)(__VA_ARGS__) // the library must not see its own calls
 
 static long read_limit(const char *path) {
     char text[32] = {0};
@@ -186,15 +181,10 @@ WRAP_OPENAT(openat64)
 
 // Calls that the C library has no function for.
 long syscall(long number, ...) {
-    long a[6];
-    va_list args;
-    va_start(args, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(args, long);
-    va_end(args);
+    SYSCALL_ARGUMENTS(a, number);
     if (number == SYS_openat2)
         opens("openat2", (int)a[0], (const char *)a[1]);
     else if (number == SYS_renameat2)
         before("renameat2", (int)a[2], (const char *)a[3]);
-    return raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return raw_call(number, a);
 }

@@ -84,7 +84,8 @@ export const place = (ds, root = path.dirname(ds)) => ({
 async function compile(source, output, flags = []) {
   const from = path.join(PROJECT, "tests", source),
     to = path.join(BUILD, "tests", output);
-  if (fs.existsSync(to) && fs.statSync(to).mtimeMs >= fs.statSync(from).mtimeMs) return to;
+  const sources = [from, ...fs.readdirSync(path.dirname(from)).filter((f) => f.endsWith(".h")).map((f) => path.join(path.dirname(from), f))];
+  if (fs.existsSync(to) && sources.every((f) => fs.statSync(to).mtimeMs >= fs.statSync(f).mtimeMs)) return to;
   fs.mkdirSync(path.dirname(to), { recursive: true });
   const made = `${to}.${process.pid}`;
   await must(

@@ -87,7 +87,8 @@ onEach("both merged two others, in opposite orders", async (t, engine) => {
   await checkThenUnmount(g, { f: all, h: all });
 });
 
-onEach("crosswise with columns: each column once, ids that differ on both sides", async (t, engine) => {
+// main adds column a, f column b, and each merges the other's tip of that moment.
+async function crossed(t, engine) {
   const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
   await g.fork("f");
   await g.op("main", "addColumn", { name: "a", sql: "n + 1" });
@@ -96,6 +97,11 @@ onEach("crosswise with columns: each column once, ids that differ on both sides"
     f = tip(g.storage("f"));
   await merge(g, "main", `f@${f}`);
   await merge(g, "f", `main@${main}`);
+  return g;
+}
+
+onEach("crosswise with columns: each column once, ids that differ on both sides", async (t, engine) => {
+  const g = await crossed(t, engine);
   await g.op("main", "delete", { where: "id = 1" });
   await g.op("f", "update", { where: "id = 12", values: { a: 0 } });
   const all = changed(plus(without(TWENTY, 1), (r) => ({ a: r.n + 1, b: r.n * 2 })), 12, { a: 0 });
@@ -106,14 +112,7 @@ onEach("crosswise with columns: each column once, ids that differ on both sides"
 });
 
 onEach("crosswise with columns, all of it compacted on both sides since: each column is still one", async (t, engine) => {
-  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
-  await g.fork("f");
-  await g.op("main", "addColumn", { name: "a", sql: "n + 1" });
-  await g.op("f", "addColumn", { name: "b", sql: "n * 2" });
-  const main = tip(g.ds),
-    f = tip(g.storage("f"));
-  await merge(g, "main", `f@${f}`);
-  await merge(g, "f", `main@${main}`);
+  const g = await crossed(t, engine);
   for (const branch of ["main", "f"]) await g.op(branch, "optimize");
   await g.op("main", "alter", { path: "b", rename: "bee" });
   await g.op("main", "add", { rows: plus(rows(100, 2, "m"), (r) => ({ a: r.n + 1, bee: r.n * 2 })) });
