@@ -30,8 +30,8 @@ static enum kind transaction_kind(const LanceTransaction *txn) {
 static errint_t step_rows(const struct lfs_merge_input *input, const struct lfs_step *step, const char *path,
                           const roaring_bitmap_t *rows, roaring_bitmap_t **out, struct lfs_error *err) {
     const struct lfs_merge_reader *r = input->reader;
-    const LanceFragment *before = lfs_match_find(step->before->manifest.message, path);
-    const LanceFragment *after = lfs_match_find(step->after->manifest.message, path);
+    const LanceFragment *before = lfs_match_find_in(input->finder, step->before->manifest.message, path);
+    const LanceFragment *after = lfs_match_find_in(input->finder, step->after->manifest.message, path);
     *out = NULL;
     if (!before || (after && lfs_match_same_deletions(before, after)))
         return 0;
@@ -48,11 +48,11 @@ static errint_t step_rows(const struct lfs_merge_input *input, const struct lfs_
     return 0;
 }
 
-static bool has_new_fragments(const struct lfs_version *base, const struct lfs_version *tip) {
+static bool has_new_fragments(const struct lfs_merge_input *input, const struct lfs_version *tip) {
     const LanceManifest *m = tip->manifest.message;
     for (size_t i = 0; i < m->n_fragments; i++)
         if (m->fragments[i]->n_files &&
-            !lfs_match_find(base->manifest.message, lfs_match_name(m->fragments[i])))
+            !lfs_match_find_in(input->finder, input->base->manifest.message, lfs_match_name(m->fragments[i])))
             return true;
     return false;
 }
@@ -115,11 +115,12 @@ static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_
 }
 
 /* The commit that made the fragment; what a merge brought comes before the merge's own step. NULL when none at hand did. */
-static const struct lfs_step *made_by(const struct lfs_history *history, const char *path) {
+static const struct lfs_step *made_by(const struct lfs_merge_input *input, const struct lfs_history *history,
+                                      const char *path) {
     for (size_t i = 0; i < history->count; i++) {
         const struct lfs_step *step = &history->steps[i];
-        if (lfs_match_find(step->after->manifest.message, path) &&
-            !(step->before && lfs_match_find(step->before->manifest.message, path)))
+        if (lfs_match_find_in(input->finder, step->after->manifest.message, path) &&
+            !(step->before && lfs_match_find_in(input->finder, step->before->manifest.message, path)))
             return step;
     }
     return NULL;
@@ -130,9 +131,9 @@ static const struct lfs_step *made_by(const struct lfs_history *history, const c
  * never came to it (the base of a pick is a state of another branch). Appended rows are gone, as if deleted. Rows that an
  * update or a compaction made are there all the same, as they were before.
  */
-static errint_t classify_unmade(const struct lfs_history *history, const char *path, const roaring_bitmap_t *rows,
-                                struct lfs_row_classes *out, struct lfs_error *err) {
-    const struct lfs_step *step = made_by(history, path);
+static errint_t classify_unmade(const struct lfs_merge_input *input, const struct lfs_history *history, const char *path,
+                                const roaring_bitmap_t *rows, struct lfs_row_classes *out, struct lfs_error *err) {
+    const struct lfs_step *step = made_by(input, history, path);
     enum kind kind = step ? transaction_kind(step->after->manifest.transaction) : KIND_UPDATE;
     if (!step) {
         out->unknown = true;
@@ -152,11 +153,13 @@ static errint_t classify_unmade(const struct lfs_history *history, const char *p
 }
 
 /* Did that side never hold the fragment? (A pick's base is a state of another branch.) Then it did nothing to its rows. */
-static bool never_held(const struct lfs_history *history, const struct lfs_version *tip, const char *path) {
-    if (!history->complete || lfs_match_find(tip->manifest.message, path))
+static bool never_held(const struct lfs_merge_input *input, const struct lfs_history *history,
+                       const struct lfs_version *tip, const char *path) {
+    if (!history->complete || lfs_match_find_in(input->finder, tip->manifest.message, path))
         return false;
     for (size_t i = 0; i < history->count; i++)
-        if (!history->steps[i].is_merge && lfs_match_find(history->steps[i].before->manifest.message, path))
+        if (!history->steps[i].is_merge &&
+            lfs_match_find_in(input->finder, history->steps[i].before->manifest.message, path))
             return false;
     return true;
 }
@@ -183,9 +186,9 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
         return lfs_fail_nomem(err);
     LFS_TRY(input->reader->history(input->reader->context, side, &history, err));
     if (history->backward)
-        return classify_unmade(history, q->path, q->rows, out, err);
+        return classify_unmade(input, history, q->path, q->rows, out, err);
     const struct lfs_version *tip = side == LFS_OURS ? input->ours : input->theirs;
-    bool is_there = lfs_match_find(tip->manifest.message, q->path) != NULL;
+    bool is_there = lfs_match_find_in(input->finder, tip->manifest.message, q->path) != NULL;
     for (size_t i = 0; i < history->count; i++)
         LFS_TRY(take_step(input, &history->steps[i], q, is_there, seen, out, err));
     if (q->moved)
@@ -195,16 +198,16 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
     AUTO_BITMAP *rest = roaring_bitmap_andnot(q->rows, seen);
     if (!rest)
         return lfs_fail_nomem(err);
-    if (input->given_up_told && q->absent && never_held(history, tip, q->path)) {
+    if (input->given_up_told && q->absent && never_held(input, history, tip, q->path)) {
         roaring_bitmap_or_inplace(out->deleted, rest);
         return 0;
     }
-    if (never_held(history, tip, q->path)) {
+    if (never_held(input, history, tip, q->path)) {
         LFS_TRY(input->reader->history(input->reader->context, LFS_BASE, &history, err));
-        return classify_unmade(history, q->path, rest, out, err);
+        return classify_unmade(input, history, q->path, rest, out, err);
     }
     /* Rows that no transaction at hand explains: on a side without new fragments they can only have been deleted. */
-    if (has_new_fragments(input->base, tip))
+    if (has_new_fragments(input, tip))
         out->unknown = true;
     else
         roaring_bitmap_or_inplace(out->deleted, rest);

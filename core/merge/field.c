@@ -68,14 +68,12 @@ static bool same_place(const LanceFragment *a, int32_t a_id, const LanceFragment
     return same_text(x.file->path, y.file->path) && x.column == y.column;
 }
 
-static const LanceFragment *twin(const LanceManifest *m, const LanceFragment *f) {
-    return f->n_files && f->files[0]->path ? lfs_match_find(m, f->files[0]->path) : NULL;
-}
-
-bool lfs_field_same_data(const LanceManifest *a, int32_t a_id, const LanceManifest *b, int32_t b_id) {
+bool lfs_field_same_data(struct lfs_match_finder *finder, const LanceManifest *a, int32_t a_id, const LanceManifest *b,
+                         int32_t b_id) {
     bool any = false;
     for (size_t i = 0; i < a->n_fragments; i++) {
-        const LanceFragment *other = twin(b, a->fragments[i]);
+        const LanceFragment *f = a->fragments[i];
+        const LanceFragment *other = f->n_files ? lfs_match_find_in(finder, b, lfs_match_name(f)) : NULL;
         if (!other)
             continue;
         if (!same_place(a->fragments[i], a_id, other, b_id))

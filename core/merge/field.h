@@ -15,8 +15,9 @@ struct lfs_field_place {
 };
 struct lfs_field_place lfs_field_place(const LanceFragment *fragment, int32_t id);
 
-/* The same for a field with an id of its own in each; false when no fragment has it. */
-bool lfs_field_same_data(const LanceManifest *a, int32_t a_id, const LanceManifest *b, int32_t b_id);
+/* The same for a field with an id of its own in each; false when no fragment has it. The finder is for `b`. */
+bool lfs_field_same_data(struct lfs_match_finder *finder, const LanceManifest *a, int32_t a_id, const LanceManifest *b,
+                         int32_t b_id);
 
 struct lfs_field_trio {
     const LanceField *base, *ours, *theirs;

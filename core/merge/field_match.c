@@ -313,7 +313,7 @@ static errint_t find_twins(const struct pairing *ours, const struct pairing *the
         LanceField *other = ours->pair[i] ? NULL : lookalike(ours, theirs, f);
         if (!other)
             continue;
-        if (lfs_field_same_data(ours->side, f->id, theirs->side, other->id))
+        if (lfs_field_same_data(ours->input->finder, ours->side, f->id, theirs->side, other->id))
             twins[i] = other;
         else if (reader && reader->trace && !twins_apart(ours, f, other))
             at[n++] = i;

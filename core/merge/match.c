@@ -39,6 +39,65 @@ const LanceFragment *lfs_match_find(const LanceManifest *manifest, const char *p
     return NULL;
 }
 
+/* --- the same for many fragments of one manifest --- */
+
+enum { LOOKUPS_BEFORE_INDEX = 8 }; /* a manifest that is asked less often is not worth an index */
+
+struct indexed {
+    const LanceManifest *manifest;
+    struct lfs_map by_file; /* of LanceFragment; empty until it is made */
+    size_t lookups;
+    bool is_made;
+    struct indexed *next;
+};
+
+struct lfs_match_finder {
+    struct lfs_arena *arena;
+    struct indexed *list; /* the one asked last comes first */
+};
+
+struct lfs_match_finder *lfs_match_finder_new(struct lfs_arena *arena) {
+    struct lfs_match_finder *finder = LFS_NEW(arena, struct lfs_match_finder);
+    if (finder)
+        *finder = (struct lfs_match_finder){.arena = arena};
+    return finder;
+}
+
+static struct indexed *indexed_of(struct lfs_match_finder *finder, const LanceManifest *manifest) {
+    struct indexed **link = &finder->list, *found;
+    while (*link && (*link)->manifest != manifest)
+        link = &(*link)->next;
+    found = *link;
+    if (found)
+        *link = found->next;
+    else if ((found = LFS_NEW(finder->arena, struct indexed)))
+        *found = (struct indexed){.manifest = manifest};
+    else
+        return NULL;
+    found->next = finder->list;
+    finder->list = found;
+    return found;
+}
+
+static bool make_index(struct lfs_match_finder *finder, struct indexed *of) {
+    lfs_map_init(&of->by_file, finder->arena);
+    if (!lfs_map_reserve(&of->by_file, of->manifest->n_fragments))
+        return false;
+    for (size_t i = of->manifest->n_fragments; i-- > 0;) /* should two hold one file, the first is found */
+        for (size_t k = 0; k < of->manifest->fragments[i]->n_files; k++)
+            if (!lfs_map_put(&of->by_file, file_path(of->manifest->fragments[i]->files[k]), of->manifest->fragments[i]))
+                return false;
+    return true;
+}
+
+const LanceFragment *lfs_match_find_in(struct lfs_match_finder *finder, const LanceManifest *manifest, const char *path) {
+    struct indexed *of = finder ? indexed_of(finder, manifest) : NULL;
+    if (!of || (!of->is_made && (of->lookups++ < LOOKUPS_BEFORE_INDEX || !make_index(finder, of))))
+        return lfs_match_find(manifest, path);
+    of->is_made = true;
+    return lfs_map_get(&of->by_file, path);
+}
+
 static bool same_ints(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
     return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a * sizeof *a) == 0);
 }
@@ -153,15 +212,16 @@ static bool takes_lineage_back(const struct lfs_step *step) {
 }
 
 /* Did that side hold the file since the base, and do away with it of its own accord? */
-static bool was_held(const struct lfs_history *history, const char *path) {
+static bool was_held(struct lfs_match_finder *finder, const struct lfs_history *history, const char *path) {
     bool held = false;
     for (size_t i = 0; i < history->count; i++) {
         const struct lfs_step *step = &history->steps[i];
         if (step->brought)
             continue; /* a pick takes over one commit, not what it stood on */
-        if (lfs_match_find(step->after->manifest.message, path))
+        if (lfs_match_find_in(finder, step->after->manifest.message, path))
             held = true;
-        else if (held && takes_lineage_back(step) && step->before && lfs_match_find(step->before->manifest.message, path))
+        else if (held && takes_lineage_back(step) && step->before &&
+                 lfs_match_find_in(finder, step->before->manifest.message, path))
             held = false;
     }
     return held;
@@ -210,7 +270,7 @@ static errint_t find_held(const struct lfs_merge_input *input, struct builder *b
         if (x->base || (x->ours && x->theirs))
             continue;
         LFS_TRY(input->reader->history(input->reader->context, x->ours ? LFS_THEIRS : LFS_OURS, &history, b->err));
-        if (!was_held(history, file_path(mine->files[0]))) {
+        if (!was_held(input->finder, history, file_path(mine->files[0]))) {
             LFS_TRY(check_told(input, history, x->ours ? LFS_THEIRS : LFS_OURS, b->err));
             LFS_TRY(check_compacted(input, history, mine, x->ours ? LFS_THEIRS : LFS_OURS, b->err));
             continue;

@@ -25,6 +25,13 @@ bool lfs_match_compacted(const struct lfs_version *version, const char *path);
 /* The fragment of a manifest that holds the data file `path`, or NULL. Linear. */
 const LanceFragment *lfs_match_find(const LanceManifest *manifest, const char *path);
 
+/* The same for whoever asks for many fragments of one manifest: the manifests of a merge are indexed by file once they were
+ * asked often enough, so that n fragments do not cost n times n. Good for manifests that live as long as the merge. */
+struct lfs_match_finder;
+struct lfs_match_finder *lfs_match_finder_new(struct lfs_arena *arena); /* NULL when memory is short */
+/* Linear where `finder` is NULL. */
+const LanceFragment *lfs_match_find_in(struct lfs_match_finder *finder, const LanceManifest *manifest, const char *path);
+
 /* The same incarnation: the same files with the same columns in the same order, and as many rows. */
 bool lfs_match_same_files(const LanceFragment *a, const LanceFragment *b);
 /* The same deletion file by its record (its id is random), or none on either side. */

@@ -374,8 +374,10 @@ static errint_t run(struct merge *m) {
 
 errint_t lfs_merge3(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_plan *out,
                     struct lfs_error *err) {
-    struct merge m = {.real = input,
-                      .in = input,
+    struct lfs_merge_input asked = *input;
+    asked.finder = lfs_match_finder_new(arena);
+    struct merge m = {.real = &asked,
+                      .in = &asked,
                       .plan = out,
                       .base = input->base->manifest.message,
                       .ours = input->ours->manifest.message,

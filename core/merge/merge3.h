@@ -57,6 +57,8 @@ struct lfs_merge_reader {
     errint_t (*trace)(void *context, struct lfs_column_trace *list, size_t n_first, size_t n, struct lfs_error *err);
 };
 
+struct lfs_match_finder;
+
 struct lfs_merge_input {
     const struct lfs_version *base, *ours, *theirs;
     bool ours_is_base; /* by lineage: the target has not moved */
@@ -74,6 +76,7 @@ struct lfs_merge_input {
     const char *ours_name, *theirs_name; /* for sentences */
     const struct lfs_merge_reader *reader;
     struct lfs_policy policy;
+    struct lfs_match_finder *finder; /* lfs_merge3's own (merge/match.h); NULL is fine for the caller */
 };
 
 /* A conflict or a refusal is an outcome of the plan, not an error; an error is what could not be read. `out` is to be

@@ -38,7 +38,8 @@ static const Lance__Table__Rewrite *rewrite_of(const struct lfs_step *step) {
 static bool leads_to_tip(const struct lfs_moves *m, const struct lfs_moved_group *g) {
     const struct lfs_version *tip = m->side == LFS_OURS ? m->input->ours : m->input->theirs;
     for (size_t i = 0; i < g->n_outs; i++)
-        if (lfs_map_get(&m->by_old, g->outs[i].path) || lfs_match_find(tip->manifest.message, g->outs[i].path))
+        if (lfs_map_get(&m->by_old, g->outs[i].path) ||
+            lfs_match_find_in(m->input->finder, tip->manifest.message, g->outs[i].path))
             return true;
     return false;
 }
@@ -207,7 +208,7 @@ bool lfs_moves_kept_files(const struct lfs_moves *m, const char *path, const Lan
     struct lfs_moved_group *g = lfs_map_get(&m->by_old, path);
     const struct lfs_version *tip = m->side == LFS_OURS ? m->input->ours : m->input->theirs;
     if (!g) { /* stands in the tip, or is gone for good */
-        const LanceFragment *now = lfs_match_find(tip->manifest.message, path);
+        const LanceFragment *now = lfs_match_find_in(m->input->finder, tip->manifest.message, path);
         return !now || lfs_match_same_files(now, before);
     }
     const struct lfs_moved_part *part = part_of(g, path);
@@ -221,7 +222,7 @@ bool lfs_moves_only_base(const struct lfs_moves *m, const LanceManifest *base, c
     const struct lfs_moved_group *g = lfs_map_get(&m->by_new, path);
     bool only = g != NULL;
     for (size_t i = 0; only && i < g->n_parts; i++) {
-        const LanceFragment *was = lfs_match_find(base, g->parts[i].path);
+        const LanceFragment *was = lfs_match_find_in(m->input->finder, base, g->parts[i].path);
         only = was ? lfs_match_same_files(was, g->parts[i].record) : lfs_moves_only_base(m, base, g->parts[i].path);
     }
     return only;
@@ -296,7 +297,7 @@ static errint_t visit_today(void *context, const char *path, const roaring_bitma
     struct effective *e = context;
     const struct lfs_merge_input *in = e->moves->input;
     const struct lfs_version *tip = e->moves->side == LFS_OURS ? in->ours : in->theirs;
-    const LanceFragment *f = lfs_match_find(tip->manifest.message, path);
+    const LanceFragment *f = lfs_match_find_in(in->finder, tip->manifest.message, path);
     if (!f)
         return 0;
     AUTO_BITMAP *deleted = NULL;
