@@ -20,13 +20,14 @@ const SLACK = 1.1,
   COMPILER = "12",
   FRAGMENTS = 2000;
 
-// Map of function -> instructions, with all that it calls.
-async function count(fragments) {
+// Map of function -> instructions, with all that it calls. `kind`: what work.c is told beside the number.
+async function count(fragments, kind = []) {
   const out = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "lancefs-cost-")), "callgrind");
   try {
     const work = path.join(BUILD, "tests/work");
-    const r = await must(run("valgrind", ["--tool=callgrind", `--callgrind-out-file=${out}`, work, String(fragments)]));
-    assert.equal(r.stdout, `merged, ${fragments + 2} fragments; flattened: yes\n`);
+    const r = await must(run("valgrind", ["--tool=callgrind", `--callgrind-out-file=${out}`, work, String(fragments), ...kind]));
+    const merged = kind.length ? fragments : fragments + 2;
+    assert.equal(r.stdout, `merged, ${merged} fragments; flattened: yes\n`);
     const told = (await must(run("callgrind_annotate", ["--inclusive=yes", "--auto=no", out]))).stdout;
     return new Map(
       Object.keys(A_FRAGMENT).map((name) => {
@@ -49,6 +50,9 @@ test("instructions of merging, flattening, decoding and encoding", async (t) => 
     const ratio = two.get(name) / n;
     assert.ok(ratio < 2.1, `${name}: ${ratio.toFixed(2)} times as many instructions for twice as many fragments`);
   }
+  const contended = [await count(FRAGMENTS, ["contended"]), await count(2 * FRAGMENTS, ["contended"])].map((m) => m.get("lfs_merge3"));
+  const growth = contended[1] / contended[0];
+  assert.ok(growth < 2.1, `${growth.toFixed(2)} times as many where both sides deleted in every fragment`);
   const compiler = (await run("gcc", ["-dumpversion"])).stdout.trim().split(".")[0];
   if (compiler !== COMPILER || process.env.CFLAGS || process.env.CC) {
     t.diagnostic(`the numbers are those of gcc ${COMPILER} with -O2: only their growth was looked at`);
