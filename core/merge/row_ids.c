@@ -23,7 +23,8 @@ struct ids {
     size_t n_matches;
     struct lfs_plan *plan;
     struct pairs known; /* id of a row in theirs -> in ours, for rows of fragments that both have */
-    struct pairs lost;  /* ids of rows of base fragments that ours has no more */
+    struct pairs lost;  /* ids in theirs of rows of base fragments that ours has no more, and whose id there is not known */
+    struct pairs later; /* ids that ours gave out after the base, in fragments of its own */
     struct pairs fresh; /* id that theirs gave out -> new id */
     uint64_t version;   /* of the merge */
     bool keep;          /* theirs' ids are ours' next ones: a fast-forward */
@@ -79,10 +80,15 @@ static errint_t decode(struct ids *s, const LanceFragment *f, uint64_t **out) {
     return lfs_row_ids_of(f, s->plan->arena, "a fragment's row ids", out, s->err);
 }
 
+/* The base fragment with the ids that theirs knows its rows by; NULL where that cannot be told. */
+static const LanceFragment *as_theirs(const struct ids *s, const struct lfs_match *x) {
+    return x->theirs ? x->theirs : s->in->base_is_theirs ? x->base : NULL;
+}
+
 /* One row, two ids: an earlier merge renumbered it. Where the base's ids are theirs' too, rows that have one id need not
  * be noted. */
 static errint_t learn(struct ids *s, const struct lfs_match *x) {
-    const LanceFragment *theirs = x->theirs ? x->theirs : s->in->base_is_theirs ? x->base : NULL;
+    const LanceFragment *theirs = as_theirs(s, x);
     uint64_t *from, *to;
     if (!theirs || (same_bytes(theirs, x->ours) && s->in->base_is_theirs))
         return 0;
@@ -94,11 +100,40 @@ static errint_t learn(struct ids *s, const struct lfs_match *x) {
     return 0;
 }
 
-static errint_t lose(struct ids *s, const LanceFragment *base) {
-    uint64_t *ids;
-    LFS_TRY(decode(s, base, &ids));
-    for (uint64_t i = 0; i < base->physical_rows; i++)
-        LFS_TRY(add_pair(s, &s->lost, ids[i], 0));
+/* A base fragment that ours has no more: its rows went on, or not, into fragments of ours alone. Where the base lies on ours'
+ * line they have the ids there that they have in the base, unless ours gave those out anew (Lance 10 does after a restore). */
+static errint_t follow(struct ids *s, const struct lfs_match *x) {
+    const LanceFragment *theirs = as_theirs(s, x);
+    uint64_t *from, *to;
+    if (!theirs)
+        return 0;
+    LFS_TRY(decode(s, theirs, &from));
+    LFS_TRY(decode(s, x->base, &to));
+    for (uint64_t i = 0; i < x->base->physical_rows; i++) {
+        bool same = s->in->base_is_ours && !find(&s->later, to[i]);
+        LFS_TRY(add_pair(s, same ? &s->known : &s->lost, from[i], to[i]));
+    }
+    return 0;
+}
+
+static errint_t note_later(struct ids *s, const LanceFragment *ours) {
+    uint64_t *ids, *created;
+    LFS_TRY(decode(s, ours, &ids));
+    LFS_TRY(lfs_row_created_of(ours, s->plan->arena, "a fragment's versions", &created, s->err));
+    for (uint64_t i = 0; i < ours->physical_rows; i++)
+        if (created[i] > s->in->base->number)
+            LFS_TRY(add_pair(s, &s->later, ids[i], 0));
+    return 0;
+}
+
+static errint_t follow_all(struct ids *s) {
+    for (size_t i = 0; i < s->n_matches; i++)
+        if (s->matches[i].ours && !s->matches[i].base && s->in->base_is_ours)
+            LFS_TRY(note_later(s, s->matches[i].ours));
+    settle(&s->later);
+    for (size_t i = 0; i < s->n_matches; i++)
+        if (s->matches[i].base && !s->matches[i].ours)
+            LFS_TRY(follow(s, &s->matches[i]));
     return 0;
 }
 
@@ -114,14 +149,14 @@ static errint_t learn_all(struct ids *s) {
         const struct lfs_match *x = &s->matches[i];
         if (x->ours && (x->base || x->theirs))
             LFS_TRY(learn(s, x));
-        else if (x->base && !x->ours && !s->in->ours_is_base && s->in->base_is_theirs)
-            LFS_TRY(lose(s, x->base));
         if (x->base && !x->theirs && !s->in->base_is_theirs && !s->in->without_history && brings_fragments(s->plan))
             return lfs_report_refusal(s->plan, s->err,
                                       "%s rewrote fragment %" PRIu64 " of a line with other stable row ids: its rows cannot be "
                                       "told by their ids, not merged",
                                       s->in->theirs_name, x->base->id);
     }
+    if (!s->in->ours_is_base && brings_fragments(s->plan))
+        LFS_TRY(follow_all(s));
     settle(&s->known);
     settle(&s->lost);
     return 0;
@@ -133,7 +168,7 @@ static errint_t learn_all(struct ids *s) {
  * restore, and then only the created-at version tells. */
 static bool is_old(const struct ids *s, uint64_t id, uint64_t created) {
     if (!s->in->base_is_theirs)
-        return find(&s->known, id) != NULL;
+        return find(&s->known, id) || find(&s->lost, id);
     return id < s->in->base->manifest.message->next_row_id && created <= s->in->base->number;
 }
 

@@ -74,3 +74,28 @@ onEach("C35 stable_row_ids: ids that an abandoned version had given", async (t, 
   await rowIds(g, "main", last);
   await checkThenUnmount(g, { main: last });
 });
+
+// The other side's rows are found through the ids of the base, though no fragment of it stands here any more.
+onEach("C35 stable_row_ids: an update keeps its row's id where this side has compacted since", async (t, engine) => {
+  const g = await open(t, engine);
+  const before = await rowIds(g, "main", MAIN);
+  await g.op("main", "optimize");
+  kept(before, await rowIds(g, "main", MAIN), "a compaction");
+  await merge(g, "main", "feature");
+  await checkTip(g, "main", ALL);
+  kept(before, await rowIds(g, "main", ALL), "what feature updated, deleted and appended");
+  await checkThenUnmount(g, { main: ALL });
+});
+
+onEach("C35 stable_row_ids: the same with a base on this side's own line, whose ids the source knows by others", async (t, engine) => {
+  const g = await open(t, engine);
+  await merge(g, "feature", "main");
+  await g.op("feature", "update", { where: "id IN (3, 201)", values: { v: "later" } });
+  const before = await rowIds(g, "main", MAIN);
+  await g.op("main", "optimize");
+  await merge(g, "main", "feature");
+  const all = changed(ALL, [3, 201], { v: "later" });
+  await checkTip(g, "main", all);
+  kept(before, await rowIds(g, "main", all), "rows that feature updated keep the ids that main gave them");
+  await checkThenUnmount(g, { main: all });
+});

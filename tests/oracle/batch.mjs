@@ -43,6 +43,7 @@ export class Outcomes {
   }
 }
 
+const featuresOf = (traits) => Object.keys(traits).filter((t) => traits[t]).join() || "plain";
 const say = (step) => JSON.stringify(step);
 // What somebody needs who looks into a history that failed.
 export function describe({ seed, engine, traits, dir, steps, error }, count = STEPS) {
@@ -51,7 +52,7 @@ export function describe({ seed, engine, traits, dir, steps, error }, count = ST
     "steps:",
     ...steps.map((s, i) => `  ${i + 1}. ${say(s)}`),
     `data set and steps kept in ${dir}`,
-    `again: node tests/oracle/run.mjs --seed ${seed} --steps ${count} --engine ${engine}`,
+    `again: LANCEFS_FEATURES=${featuresOf(traits)} node tests/oracle/run.mjs --seed ${seed} --steps ${count} --engine ${engine}`,
     `the same steps, fewer and fewer: node tests/oracle/run.mjs --shrink ${dir}/history.json`,
   ].join("\n");
 }

@@ -106,7 +106,15 @@ export function policyOf(words) {
 const KINDS = { ...STOCK, ...OTHER };
 
 // What a history is made with: drawn from its seed, so that some have columns that come and go, some stable row ids.
-export const traitsOf = (r) => ({ schema: r.chance(0.3), stable: r.chance(0.2) });
+const FEATURES = { schema: 0.3, stable: 0.2 };
+// LANCEFS_FEATURES=schema,stable says the same for all histories ("plain": none of them).
+export function traitsOf(r, forced = process.env.LANCEFS_FEATURES) {
+  const drawn = Object.fromEntries(Object.entries(FEATURES).map(([name, share]) => [name, r.chance(share)]));
+  if (!forced) return drawn;
+  const said = forced.split(",").filter((x) => x !== "plain");
+  for (const name of said) if (!(name in FEATURES)) throw new Error(`no such feature: ${name}`);
+  return Object.fromEntries(Object.keys(FEATURES).map((name) => [name, said.includes(name)]));
+}
 
 // The next step of a history. The first ones make a few fragments, then branches.
 export function drawStep(r, m, number, traits) {
