@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "merge/classes.h"
 
+#include <string.h>
+
 #include "util/bitmap.h"
 #include "util/cleanup.h"
 
@@ -67,16 +69,48 @@ static errint_t add_update(struct lfs_row_classes *out, const LanceTransaction *
     return 0;
 }
 
+/* No update but this one took those rows away. */
+static void disown(struct lfs_row_classes *out, const roaring_bitmap_t *rows, const char *but) {
+    for (struct lfs_row_update *u = out->updates; u; u = u->next)
+        if (!but || !u->transaction || strcmp(u->transaction, but) != 0)
+            roaring_bitmap_andnot_inplace(u->rows, rows);
+}
+
 /* An update that a merge brought took nothing from rows that were gone here already, as when a strategy or an undo let it
- * not stand. How they went can no longer be told: not as a plain delete, and not by that update. A delete that a merge brought
- * changes nothing at all in how they went: one that was updated here has its new copy still. */
-static errint_t leave_earlier(roaring_bitmap_t *gone, const roaring_bitmap_t *seen, struct lfs_row_classes *out,
-                              struct lfs_error *err) {
+ * not stand. How they went can no longer be told: not as a plain delete, and by no update but where both are one. A delete
+ * that a merge brought changes nothing at all in how they went: one that was updated here has its new copy still. */
+static errint_t leave_earlier(roaring_bitmap_t *gone, const roaring_bitmap_t *seen, const LanceTransaction *t,
+                              struct lfs_row_classes *out, struct lfs_error *err) {
     AUTO_BITMAP *again = roaring_bitmap_and(gone, seen);
     if (!again)
         return lfs_fail_nomem(err);
     roaring_bitmap_andnot_inplace(out->deleted, again);
     roaring_bitmap_andnot_inplace(gone, again);
+    disown(out, again, t && t->uuid && *t->uuid ? t->uuid : NULL);
+    return 0;
+}
+
+/* What lives after a step of that side's own line has not gone yet, whatever was told of it: an undo or a restore brought it
+ * back, or a merge did not let it go. How it goes the next time is another story. */
+static errint_t forget_living(const struct lfs_merge_input *input, const struct lfs_step *step,
+                              const struct lfs_row_question *q, roaring_bitmap_t *seen, struct lfs_row_classes *out,
+                              struct lfs_error *err) {
+    const struct lfs_merge_reader *r = input->reader;
+    struct lfs_match_finder *finder = input->finder;
+    const LanceFragment *before = step->before ? lfs_match_find_in(finder, step->before->manifest.message, q->path) : NULL;
+    const LanceFragment *after = lfs_match_find_in(finder, step->after->manifest.message, q->path);
+    if (step->brought || !after || roaring_bitmap_is_empty(seen) ||
+        (before && !step->is_merge && lfs_match_same_deletions(before, after)))
+        return 0;
+    AUTO_BITMAP *gone = NULL;
+    LFS_TRY(r->deletions(r->context, step->after, after, &gone, err));
+    AUTO_BITMAP *living = roaring_bitmap_andnot(q->rows, gone);
+    if (!living)
+        return lfs_fail_nomem(err);
+    roaring_bitmap_andnot_inplace(seen, living);
+    roaring_bitmap_andnot_inplace(out->deleted, living);
+    roaring_bitmap_andnot_inplace(out->rewritten, living);
+    disown(out, living, NULL);
     return 0;
 }
 
@@ -93,16 +127,17 @@ static errint_t take_step(const struct lfs_merge_input *input, const struct lfs_
     if (gone && step->is_merge) /* what it brought has told its own story already */
         roaring_bitmap_andnot_inplace(gone, seen);
     if (gone && step->brought && kind == KIND_UPDATE)
-        LFS_TRY(leave_earlier(gone, seen, out, err));
+        LFS_TRY(leave_earlier(gone, seen, step->after->manifest.transaction, out, err));
     if (gone && step->brought && kind == KIND_DELETE)
         roaring_bitmap_andnot_inplace(gone, seen);
     if (!gone || roaring_bitmap_is_empty(gone))
         return 0;
     roaring_bitmap_or_inplace(seen, gone);
     out->by_merge |= step->is_merge;
-    /* A restore can have brought rows back: how they went the last time counts. */
+    /* How they went the last time counts. */
     roaring_bitmap_andnot_inplace(out->deleted, gone);
     roaring_bitmap_andnot_inplace(out->rewritten, gone);
+    disown(out, gone, NULL);
     if (kind == KIND_DELETE)
         roaring_bitmap_or_inplace(out->deleted, gone);
     else if (kind == KIND_REWRITE)
@@ -189,8 +224,10 @@ errint_t lfs_classify_rows(const struct lfs_merge_input *input, enum lfs_side si
         return classify_unmade(input, history, q->path, q->rows, out, err);
     const struct lfs_version *tip = side == LFS_OURS ? input->ours : input->theirs;
     bool is_there = lfs_match_find_in(input->finder, tip->manifest.message, q->path) != NULL;
-    for (size_t i = 0; i < history->count; i++)
+    for (size_t i = 0; i < history->count; i++) {
         LFS_TRY(take_step(input, &history->steps[i], q, is_there, seen, out, err));
+        LFS_TRY(forget_living(input, &history->steps[i], q, seen, out, err));
+    }
     if (q->moved)
         settle_late_rows(history, out);
     if (roaring_bitmap_is_subset(q->rows, seen))

@@ -300,6 +300,51 @@ onEach("an undo that is reverted: what it had forgotten is held again, and comes
   await checkThenUnmount(g, { main: [...without(TWENTY, 1), ...rows(100, 3)] });
 });
 
+// main updates row 5; f takes that over and gives it up again, so that row 5 is there as it was.
+async function takenBack(t, engine) {
+  const g = await scratch(t, engine, rows(0, 10));
+  await g.fork("f", "other");
+  await g.op("main", "update", { where: "id = 5", values: { v: "main" } });
+  await merge(g, "f", "main", "fast-forward");
+  await undo(g, "f", "steps=1");
+  await checkTip(g, "f", rows(0, 10));
+  return g;
+}
+// One side updated row 5, the other deleted it: never the updated row, as if nobody had deleted it.
+async function clashesOnFive(g) {
+  for (const [target, source, kind] of [["main", "f", "update-delete"], ["f", "main", "delete-update"]]) {
+    const answer = await mergeFails(g, target, source, "ECANCELED", "conflict");
+    assert.deepEqual([answer.conflicts, /- kind: (\S+)/.exec(answer.text)[1]], ["1", kind]);
+  }
+}
+
+onEach("how a row went in a merge that was undone says nothing of how it goes later: by a delete here", async (t, engine) => {
+  const g = await takenBack(t, engine);
+  await g.op("f", "delete", { where: "id = 5" });
+  await clashesOnFive(g);
+  await merge(g, "main", "f strategy=source-wins");
+  await checkThenUnmount(g, { main: without(rows(0, 10), 5), f: without(rows(0, 10), 5) });
+});
+
+onEach("how a row went in a merge that was undone says nothing of how it goes later: by a merge of a delete", async (t, engine) => {
+  const g = await takenBack(t, engine);
+  await g.op("other", "delete", { where: "id = 5" });
+  await merge(g, "f", "other");
+  await clashesOnFive(g);
+  await merge(g, "f", "main strategy=source-wins");
+  await checkThenUnmount(g, { f: changed(rows(0, 10), 5, { v: "main" }), other: without(rows(0, 10), 5) });
+});
+
+onEach("how a row went in a merge that was undone says nothing of how it goes later: by a merge of another update", async (t, engine) => {
+  const g = await takenBack(t, engine);
+  await g.op("other", "update", { where: "id = 5", values: { v: "other" } });
+  await merge(g, "f", "other");
+  await mergeFails(g, "main", "f", "ECANCELED", "conflict");
+  await mergeFails(g, "f", "main", "ECANCELED", "conflict");
+  await merge(g, "main", "f strategy=source-wins");
+  await checkThenUnmount(g, { main: changed(rows(0, 10), 5, { v: "other" }), f: changed(rows(0, 10), 5, { v: "other" }) });
+});
+
 onEach("undone after a strategy had decided: the same merge is the same conflict again", async (t, engine) => {
   const g = await two(t, engine);
   await g.fork("f");
