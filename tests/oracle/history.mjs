@@ -135,6 +135,7 @@ class History {
     const control = step.root ? path.join(this.m.mnt, file) : this.m.tree(target, file);
     const r = await ctl(control, [words, ...(step.root ? [target] : []), ...step.options].filter(Boolean).join(" "));
     p.stable = this.traits.stable;
+    p.model = this.model;
     p.anyCleaned = this.cleaned; // of whatever line: an undo goes back to before merges of it
     const { outcome, wrote } = judge(r, p, { verb: step.kind, ours, options: step.options, addresses: this.traits.stable ? undefined : this.addresses });
     this.count(`${step.kind}: ${outcome}`);

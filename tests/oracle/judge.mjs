@@ -7,6 +7,9 @@ import { sameColumns, sameMaps } from "./units.mjs";
 // What a refusal may say, and when.
 const any = (key) => (p) => p.ours[key] || p.theirs[key] || p.unheld?.[key];
 const compacted = (p) => any("compacted")(p) || any("moved")(p);
+// Were versions cleaned away, with their branch perhaps, that the base came from? Merges brought what they had made.
+const forgotten = ({ model, base }) =>
+  [...base.vector].some(([id, n]) => [...model.lines.get(id).states.values()].some((s) => s.number <= n && s.cleaned));
 const REFUSALS = [
   { name: "crosswise", says: /merged crosswise/, fits: (p) => p.base.count > 1 },
   { name: "compacted", says: /compaction .* (rewrote|cannot be followed)|rows that a compaction moved/, fits: compacted },
@@ -27,7 +30,7 @@ const REFUSALS = [
   {
     name: "history cleaned away",
     says: /made by a commit that was cleaned away/,
-    fits: (p) => any("cleaned")(p) || any("moved")(p) || any("compacted")(p), // a clean-up compacts too
+    fits: (p) => any("cleaned")(p) || any("moved")(p) || any("compacted")(p) || forgotten(p), // a clean-up compacts too
   },
   {
     name: "schema",

@@ -188,3 +188,22 @@ test("keys of the maps go by the table", () => {
   assert.deepEqual(p.units, []);
   assert.deepEqual([...p.maps].sort(), [["config key a", "2"], ["config key b", "1"], ["schema metadata key c", "1"]]);
 });
+
+test("a strategy takes back the newest update first: the one before it is then as it was made", () => {
+  const m = fresh();
+  for (const tok of ["a", "b"]) without(m, "main", tok, "delete");
+  const renew = (mark, ...toks) => {
+    const left = new Map(m.tip("dev").rows);
+    for (const tok of toks) {
+      left.delete(tok);
+      left.set(`${tok}.${mark}`, { ...newRow(9, `${tok}.${mark}`), from: tok });
+    }
+    m.commit("dev", m.tip("dev").number + 1, "update", { rows: left });
+  };
+  renew("u", "a", "c");
+  renew("w", "b", "c.u");
+  const p = m.merge(m.tip("main"), m.tip("dev"), { rows: "dest-wins" });
+  assert.deepEqual(p.sure.sort(), ["a", "b"]);
+  assert.equal(p.settled.escalated, true);
+  assert.deepEqual([...p.settled.rows.keys()], ["c"]);
+});

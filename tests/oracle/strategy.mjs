@@ -13,11 +13,11 @@ function loserOf(p, tok) {
   if (p.bare.has(tok) && !how) return {}; // its values in a new column are what is given up
   if (!how || !(p.bare.has(tok) || winner.removed.get(tok))) return { stuck: true };
   if (how.how === "delete") return { doubtful: how.seen.size > 1 };
-  return how.cause && UPDATES.includes(how.cause.op) && how.seen.size === 1 ? { cause: how.cause } : { stuck: true };
+  return how.cause && UPDATES.includes(how.cause.op) && how.seen.size === 1 ? { cause: how.cause, at: how.at?.number ?? 0 } : { stuck: true };
 }
 
-// The state without those commits: their rows are gone, those that they took away are back. Undefined where something
-// later has touched what they made.
+// The state without those commits, the newest first: their rows are gone, those that they took away are back. Undefined where
+// something later, which stays, has touched what they made.
 function without(state, causes) {
   const rows = new Map(state.rows);
   for (const cause of causes) {
@@ -30,7 +30,9 @@ function without(state, causes) {
 
 // { rows, escalated }: what must come of it with the strategy; `stuck` where it may stay a conflict, or must.
 export function settle(model, p, three, more) {
-  const causes = new Set();
+  const causes = new Set(),
+    at = new Map(); // cause -> the version that holds it on the loser's side
+  const newestFirst = () => [...causes].sort((a, b) => at.get(b) - at.get(a));
   const { base, policy, back, oursIsBase } = p,
     plain = { ...policy, rows: undefined };
   let now = p,
@@ -42,8 +44,9 @@ export function settle(model, p, three, more) {
     const maybe = [...now.maybe, ...now.sure.filter((_, i) => left[i].doubtful)];
     if (!left.some((x) => x.cause)) return { rows: now.rows, open: now.open, maybe, escalated: causes.size > 0, causes };
     if (!next.length) return { stuck: true };
+    for (const x of left) if (x.cause) at.set(x.cause, Math.max(x.at, at.get(x.cause) ?? 0));
     for (const c of next) causes.add(c);
-    const loser = without(policy.rows === "source-wins" ? p.oursState : p.theirsState, [...causes]);
+    const loser = without(policy.rows === "source-wins" ? p.oursState : p.theirsState, newestFirst());
     if (!loser) return { stuck: true };
     if (policy.rows === "source-wins") ours = loser;
     else theirs = loser;
