@@ -23,12 +23,13 @@ struct merge {
     const struct lfs_merge_input *in;   /* what is compared */
     struct lfs_only only;               /* what `in` points to where classes of theirs stay behind */
     struct lfs_merge_input whole; /* what `in` points to where one side's data is taken as a whole */
+    struct lfs_merge_input before; /* and what that was made from: rows are the same ones by the base that both sides had */
     enum lfs_replacement replacement;
     enum lfs_side replacer;
     struct lfs_plan *plan;
     const LanceManifest *base, *ours, *theirs;
-    struct lfs_match *matches, *real_matches;
-    size_t n_matches, n_real_matches;
+    struct lfs_match *matches, *real_matches, *matches_before;
+    size_t n_matches, n_real_matches, n_matches_before;
     struct lfs_field_match *fields;
     size_t n_fields;
     struct lfs_rows rows;
@@ -290,6 +291,10 @@ static bool sides_agree(const struct merge *m) {
 
 /* The winner's data as a whole is what a merge gives whose base is the loser. */
 static errint_t take_whole(struct merge *m, enum lfs_side winner) {
+    m->before = *m->in;
+    m->before.without_history = true;
+    m->matches_before = m->matches;
+    m->n_matches_before = m->n_matches;
     m->whole = *m->in;
     m->whole.base = winner == LFS_OURS ? m->in->theirs : m->in->ours;
     m->whole.base_side = winner == LFS_OURS ? LFS_THEIRS : LFS_OURS;
@@ -345,7 +350,9 @@ static errint_t merge_data(struct merge *m) {
     m->indexes.keep_their_ids = m->keep_their_ids;
     m->indexes.taken = m->replacement == LFS_REPLACED_ONE ? m->replacer : LFS_BASE;
     LFS_TRY(lfs_indexes_decide(&m->indexes));
-    LFS_TRY(lfs_merge_row_ids(m->in, m->matches, m->n_matches, plan, m->err));
+    bool whole = m->replacement == LFS_REPLACED_WHOLE;
+    LFS_TRY(lfs_merge_row_ids(whole ? &m->before : m->in, whole ? m->matches_before : m->matches,
+                              whole ? m->n_matches_before : m->n_matches, plan, m->err));
     if (plan->refusal || plan->n_conflicts)
         return 0;
     LFS_TRY(finish_fragments(m));

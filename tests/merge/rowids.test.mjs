@@ -99,3 +99,21 @@ onEach("C35 stable_row_ids: the same with a base on this side's own line, whose 
   kept(before, await rowIds(g, "main", all), "rows that feature updated keep the ids that main gave them");
   await checkThenUnmount(g, { main: all });
 });
+
+// The rows of a restored table are the ones that they were, though no fragment of them stands here any more.
+onEach("C35 stable_row_ids: a restore that is taken as a whole brings rows back under their ids", async (t, engine) => {
+  const g = await open(t, engine);
+  const before = await rowIds(g, "main", MAIN);
+  const version = Number((await g.op("main", "version")).version);
+  await g.op("main", "fork", { name: "tidy", from: "main" });
+  await g.op("tidy", "optimize");
+  kept(before, await rowIds(g, "tidy", MAIN), "a compaction");
+  await g.op("main", "delete", { where: "id > 3" });
+  await g.op("main", "restore", { version: version - 2 });
+  const restored = rows(0, 10);
+  await checkTip(g, "main", restored);
+  await merge(g, "tidy", "main");
+  await checkTip(g, "tidy", restored);
+  kept(before, await rowIds(g, "tidy", restored), "rows that were there all along");
+  await checkThenUnmount(g, { tidy: restored, main: restored });
+});

@@ -37,16 +37,20 @@ export function expectLineage(dir, state, model, where) {
 // The place of a row in its fragment: what of its address a merge keeps.
 export const addressOf = (id) => id % 2 ** 32;
 
-// Stable row ids: each row has its own; rows that stayed keep theirs, and one that came as the update of a row of ours
-// has that one's, if the update kept the id where it was made. (Of a version inside an operation that takes two nobody read
-// the ids.)
-export function checkIds(model, ours, theirs, state, where) {
+// The row that this one is by its id: updates by stock keep ids, as far as somebody saw that they did.
+const rootOf = (model, tok) => {
+  while (model.keptId.has(tok)) tok = model.origin.get(tok);
+  return tok;
+};
+
+// Stable row ids: each row has its own; what was there keeps its id, as the same copy, as one that an update made of it, or
+// as the one that it was before an update that was taken back. (Of a version inside an operation that takes two nobody read the
+// ids.)
+export function checkIds(model, ours, state, where) {
   assert.equal(new Set(state.ids.values()).size, state.ids.size, `row ids are distinct: ${where}`);
+  const before = new Map([...(ours.ids ?? [])].map(([tok, id]) => [rootOf(model, tok), id]));
   for (const [tok, id] of state.ids) {
-    if (ours.ids?.has(tok)) assert.equal(id, ours.ids.get(tok), `row id of ${tok}: ${where}`);
-    else {
-      const from = ours.ids && model.ancestorIn(tok, ours);
-      if (from && theirs.ids?.get(tok) === ours.ids.get(from)) assert.equal(id, ours.ids.get(from), `row id of ${tok}: ${where}`);
-    }
+    const was = ours.ids?.get(tok) ?? before.get(rootOf(model, tok));
+    if (was !== undefined) assert.equal(id, was, `row id of ${tok}: ${where}`);
   }
 }

@@ -16,6 +16,7 @@ import { addressOf, checkIds, expectLineage, expectMaps, mapsOf, uuidOf } from "
 import { judge } from "./judge.mjs";
 import { Model, shown } from "./model.mjs";
 import { random } from "./random.mjs";
+import { judgeSeries, planOf, SERIES } from "./series.mjs";
 import { drawStep, policyOf, traitsOf } from "./steps.mjs";
 import { COLUMNS, newRow, STOCK } from "./stock.mjs";
 import { VERBS } from "./verbs.mjs";
@@ -67,6 +68,7 @@ class History {
   async step({ outcome: _, ...step }) {
     this.done.push(step);
     if (STOCK[step.kind]) return this.commit(step);
+    if (SERIES[step.kind]) return this.series(step);
     return VERBS[step.kind] ? this.command(step, VERBS[step.kind]) : this[step.kind](step);
   }
 
@@ -90,6 +92,8 @@ class History {
       this.model.commit(step.branch, r.version, how ?? step.kind, { ...after, maps, ...compacted });
     }
     this.note(line.tip, r.at);
+    for (const [tok, { from }] of line.tip.rows)
+      if (from && before.ids?.get(from) === line.tip.ids.get(tok)) this.model.keptId.add(tok);
     if (step.kind !== "clean") return;
     line.oldest = r.version;
     this.cleaned = true;
@@ -134,14 +138,11 @@ class History {
     const looked = await this.look(step, words, files);
     const control = step.root ? path.join(this.m.mnt, file) : this.m.tree(target, file);
     const r = await ctl(control, [words, ...(step.root ? [target] : []), ...step.options].filter(Boolean).join(" "));
-    p.stable = this.traits.stable;
-    p.model = this.model;
-    p.anyCleaned = this.cleaned; // of whatever line: an undo goes back to before merges of it
-    const { outcome, wrote } = judge(r, p, { verb: step.kind, ours, options: step.options, addresses: this.traits.stable ? undefined : this.addresses });
+    const { outcome, wrote } = judge(r, this.know(p), { ours, ...this.context(step) });
     this.count(`${step.kind}: ${outcome}`);
     step.outcome = outcome;
     if (looked && r.code !== 0) assert.equal(looked.errno, r.errno, `the preview of a merge that failed (${outcome})`);
-    if (wrote) return this.written(step, ours, p, r, looked);
+    if (wrote) return this.written(step, ours, p, { version: Number(r.answer.version), looked });
     if (looked?.seen && r.answer.result === "up-to-date") expectRows(looked.seen, shown(ours.rows, ours.columns), looked.where);
     const changed = difference(files, snapshot(this.ds));
     assert.deepEqual(changed, [], `a command that wrote no version (${outcome}) changed files`);
@@ -161,14 +162,48 @@ class History {
     return { errno, seen, where };
   }
 
-  // A version was written: these rows, and what it holds of other lines.
-  async written(step, ours, p, r, looked) {
+  // Several versions by one command.
+  async series(step) {
+    if (!this.model.branches.has(step.target)) return;
+    const ours = this.model.tip(step.target),
+      plan = planOf(this.model, step, ours, policyOf(step.options));
+    if (!plan) return;
+    const files = snapshot(this.ds),
+      r = await ctl(this.m.tree(step.target, plan.file), [plan.words, ...step.options].join(" "));
+    const outcome = await judgeSeries(this.model, r, plan, ours, {
+      ...this.context(step),
+      know: (p) => this.know(p),
+      written: (now, p, { version, result }, last) => {
+        this.count(`(a version by ${step.kind}: ${result})`);
+        return this.written(step, now, p, { version, op: plan.op, last });
+      },
+    });
+    this.count(`${step.kind}: ${outcome}`);
+    step.outcome = outcome;
+    assert.equal(newest(this.storage(step.target)), this.model.tip(step.target).number, "as many versions as were told");
+    if (this.model.tip(step.target) === ours)
+      assert.deepEqual(difference(files, snapshot(this.ds)), [], `a command that wrote no version (${outcome}) changed files`);
+  }
+
+  // What the judge is told beside what the model says.
+  know(p) {
+    p.stable = this.traits.stable;
+    p.model = this.model;
+    p.anyCleaned = this.cleaned; // of whatever line: an undo goes back to before merges of it
+    return p;
+  }
+  context = ({ kind, options }) => ({ verb: kind, options, addresses: this.traits.stable ? undefined : this.addresses });
+
+  // A version was written: these rows, and what it holds of other lines. One that is not the last of its command is read by
+  // its number.
+  async written(step, ours, p, { version, looked, op = step.kind, last = true }) {
     const { target } = step;
-    assert.equal(newest(this.storage(target)), ours.number + 1, "the version that was written");
-    assert.equal(Number(r.answer.version), ours.number + 1, "the version that was told");
-    const reader = this.engines[ENGINES[this.reads++ % ENGINES.length]];
-    const where = `${target} after the ${step.kind}, read by ${reader.engine}`;
-    const seen = await told(where, reader.read({ dir: this.ds, branch: target, addressed: true }));
+    if (last) assert.equal(newest(this.storage(target)), ours.number + 1, "the version that was written");
+    assert.equal(version, ours.number + 1, "the version that was told");
+    const reader = this.engines[ENGINES[this.reads++ % ENGINES.length]],
+      where = `${target}${last ? "" : `@${version}`} after the ${step.kind}, read by ${reader.engine}`,
+      place = last ? { dir: this.ds, branch: target } : { dir: this.m.tree(target, ".versions", `${version}`), branch: "main" };
+    const seen = await told(where, reader.read({ ...place, addressed: true }));
     const there = new Set(seen.at.map((x) => x[0]));
     let settled = p.settled && !p.settled.stuck ? p.settled : p;
     // A commit that replaced the table, picked onto one that only lacks what it threw away, is taken as a whole.
@@ -183,12 +218,12 @@ class History {
     }
     expectRows(seen, shown(rows, p.columns), where);
     if (looked) expectRows(looked.seen ?? assert.fail(`${looked.where}: ${looked.errno}`), shown(rows, p.columns), looked.where);
-    expectMaps(this.storage(target), p.maps, `maps of ${where}`);
+    if (last) expectMaps(this.storage(target), p.maps, `maps of ${where}`);
     const index = ours.index ?? (p.theirsState.index && p.oursIsBase ? "own" : undefined);
-    const state = this.model.written(target, step.kind, p, rows, ours.number + 1, { index });
-    expectLineage(this.storage(target), state, this.model, `lineage of ${where}`);
+    const state = this.model.written(target, op, p, rows, ours.number + 1, { index });
+    if (last) expectLineage(this.storage(target), state, this.model, `lineage of ${where}`);
     this.note(state, seen.at);
-    if (this.traits.stable) checkIds(this.model, ours, p.theirsState, state, where);
+    if (this.traits.stable) checkIds(this.model, ours, state, where);
   }
 
   // Every tip by both engines: from the storage, and as its directory and its table on the mount.
@@ -221,7 +256,7 @@ export async function runHistory({ seed, count, steps, traits, engine, engines, 
   try {
     await h.begin();
     for (let i = 0; i < (steps?.length ?? count); i++)
-      await h.step(steps?.[i] ?? drawStep(random(seed, i + 1), h.model, i + 1, traits));
+      await h.step(steps?.[i] ?? drawStep(random(seed, i + 1), h.model, i + 1, traits, SERIES));
     await h.end();
   } catch (e) {
     out.error = e;

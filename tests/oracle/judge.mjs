@@ -2,7 +2,7 @@
 // Is an answer of lancefs right, given what the model says? Gives a name for the table of outcomes, or throws.
 // Refusals are right only where the history has what the reason speaks of.
 import assert from "node:assert/strict";
-import { sameColumns, sameMaps } from "./units.mjs";
+import { changesNothing } from "./units.mjs";
 
 // What a refusal may say, and when.
 const any = (key) => (p) => p.ours[key] || p.theirs[key] || p.unheld?.[key];
@@ -41,7 +41,6 @@ const REFUSALS = [
 
 const WROTE = ["merged", "fast-forward", "empty-merge"];
 const quoted = (r) => `exit ${r.code}, ${r.errno ?? r.stderr.trim()}\n${r.answer.text.replace(/^#.*\n/gm, "").trim()}`;
-const sameRows = (a, b) => a.size === b.size && [...a.keys()].every((t) => b.has(t));
 
 // r: what ctl() gave. p: the model's prediction. Gives { outcome, wrote }; `wrote` says that there is a new version.
 export function judge(r, p, { verb, ours, options, addresses }) {
@@ -86,19 +85,17 @@ function done(r, p, { ours, options, fail, is }) {
     sure = p.settled && !p.settled.stuck ? [] : p.sure;
   if (/the table was replaced: what/.test(r.answer.text)) takeWhole(p, fail);
   else if (sure.length || p.units.length) fail(`merged where the model sees conflicts in ${[...sure, ...p.units].join(" ")}`);
-  const escalated = /escalated:/.test(r.answer.text),
-    settled = p.settled && !p.settled.stuck ? p.settled : p;
+  const escalated = /escalated:/.test(r.answer.text);
   if (escalated && !p.policy.rows) fail("escalated without a strategy");
-  const loose = settled.open.size > 0,
-    nothing = sameRows(settled.rows, ours.rows) && sameColumns(p.columns, ours.columns) && sameMaps(p.maps, ours.maps);
+  const nothing = changesNothing(p, ours);
   if (result === "dry-run") return options.includes("dry-run") ? is("dry-run") : fail("a dry run that nobody asked for");
   if (result === "up-to-date") {
-    if (!(p.oursIsBase || p.back) || !(nothing || loose)) fail("up-to-date where there is something to merge");
+    if (!(p.oursIsBase || p.back) || !nothing) fail("up-to-date where there is something to merge");
     return is("up-to-date");
   }
   if (!WROTE.includes(result)) fail("no such result is known");
   if (options.includes("dry-run")) fail("a dry run that wrote");
-  if (result === "empty-merge" && !nothing && !loose) fail("empty-merge where something changes");
+  if (result === "empty-merge" && !nothing) fail("empty-merge where something changes");
   if (result === "fast-forward" && (!p.oursIsBase || options.includes("ff=never"))) fail("no fast-forward was due");
   return is(escalated ? "merged, an update taken back" : result, true);
 }

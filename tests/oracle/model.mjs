@@ -12,6 +12,7 @@ export class Model {
   lines = new Map(); // by id: also those whose branch is gone
   branches = new Map(); // name -> line
   origin = new Map(); // token -> token of the row that it replaced
+  keptId = new Set(); // tokens of rows that took over the stable row id of the one that they replaced
 
   constructor(rows, columns, number, maps = new Map()) {
     const line = { id: "main", name: "main", first: 0, states: new Map() };

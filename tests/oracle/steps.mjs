@@ -103,10 +103,8 @@ export function policyOf(words) {
   return Object.fromEntries(["rows", "config", "columns", "schema"].map((c) => [c, said[c] ?? said.strategy]));
 }
 
-const KINDS = { ...STOCK, ...OTHER };
-
 // What a history is made with: drawn from its seed, so that some have columns that come and go, some stable row ids.
-const FEATURES = { schema: 0.3, stable: 0.2 };
+const FEATURES = { schema: 0.3, stable: 0.2, series: 0.25 };
 // LANCEFS_FEATURES=schema,stable says the same for all histories ("plain": none of them).
 export function traitsOf(r, forced = process.env.LANCEFS_FEATURES) {
   const drawn = Object.fromEntries(Object.entries(FEATURES).map(([name, share]) => [name, r.chance(share)]));
@@ -117,14 +115,15 @@ export function traitsOf(r, forced = process.env.LANCEFS_FEATURES) {
 }
 
 // The next step of a history. The first ones make a few fragments, then branches.
-export function drawStep(r, m, number, traits) {
+export function drawStep(r, m, number, traits, more = {}) {
+  const kinds = { ...STOCK, ...OTHER, ...more };
   const weights = Object.fromEntries(
-    Object.entries(KINDS).filter(([, k]) => !k.feature || traits[k.feature]).map(([name, k]) => [name, k.weight]),
+    Object.entries(kinds).filter(([, k]) => !k.feature || traits[k.feature]).map(([name, k]) => [name, k.weight]),
   );
   for (let tries = 0; ; tries++) {
     const first = number <= 2 ? "append" : m.branches.size < 3 && number < 7 && r.chance(0.7) ? "fork" : undefined;
     const kind = first ?? r.weighted(weights);
-    const step = KINDS[kind].draw(r, m, number);
+    const step = kinds[kind].draw(r, m, number);
     if (step) return { kind, ...step };
     if (tries > 100) throw new Error("no step can be drawn");
   }
