@@ -89,12 +89,14 @@ void lfs_answer_plan(struct lfs_buf *out, const struct lfs_plan *plan) {
         lfs_buf_puts(out, "conflict:\n");
     for (size_t i = 0; i < plan->conflicts.count; i++)
         put_conflict(out, plan->conflicts.items[i]);
+    if (plan->conflicts.count < plan->n_conflicts)
+        lfs_buf_printf(out, "not-listed: %zu\n", plan->n_conflicts - plan->conflicts.count);
     lfs_answer_list(out, "notes", &plan->notes);
 }
 
 errint_t lfs_answer_error(struct lfs_buf *out, const struct lfs_error *error) {
-    const char *result = error->code == LFS_E_UNSUPPORTED ? "refused" : error->code == LFS_E_CONFLICT ? "conflict" : "error";
-    lfs_answer_text(out, "result", result);
+    bool refused = error->code == LFS_E_UNSUPPORTED || error->code == LFS_E_CONFLICT;
+    lfs_answer_text(out, "result", refused ? "refused" : "error");
     lfs_answer_text(out, "error", error->message);
     return -error->sys_errno;
 }

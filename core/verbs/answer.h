@@ -13,10 +13,12 @@ void lfs_answer_number(struct lfs_buf *out, const char *key, uint64_t value);
 /* "key:" and the texts of a list (of char) below it; nothing for an empty one. */
 void lfs_answer_list(struct lfs_buf *out, const char *key, const struct lfs_list *list);
 
-/* fragments:, rows:, conflicts: with what stands in the way, and notes: of a plan. */
+/* fragments:, rows:, conflicts: (all of them, counted) with what stands in the way, not-listed: (how many of those were too
+ * many to name), and notes: of a plan. */
 void lfs_answer_plan(struct lfs_buf *out, const struct lfs_plan *plan);
 
-/* "result: error" (or refused, conflict, ... by the code) and "error: <sentence>". Returns the errno, negative. */
+/* "result: error" (or refused, by the code) and "error: <sentence>". Returns the errno, negative. Never "result: conflict":
+ * that is said by a plan alone, with its conflicts, so that there is no conflict that names nothing. */
 errint_t lfs_answer_error(struct lfs_buf *out, const struct lfs_error *error);
 
 /* The value of the first "key: value" line of an answer, as it stands there; NULL when there is none. */

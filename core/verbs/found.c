@@ -6,6 +6,7 @@
 
 #include "format/rowids.h"
 #include "merge/match.h"
+#include "merge/report.h"
 #include "util/bitmap.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
@@ -255,6 +256,14 @@ static errint_t add(struct lfs_found *found, struct finder *f, const struct lfs_
     return whole && lfs_list_add(&found->items, found->arena, item) ? 0 : lfs_fail_nomem(err);
 }
 
+/* Choices of one command are bounded: who has more conflicts than that decides for a class of them. */
+static errint_t note_full(struct lfs_job *job, struct lfs_error *err) {
+    return lfs_report_note(&job->plan, err,
+                           "at most %u conflicts of one command can be chosen one by one: abort, and decide for the others "
+                           "with strategy= or rows= columns= schema= config= indexes=",
+                           LFS_CONFLICTS_KEPT_MAX);
+}
+
 errint_t lfs_found_add(struct lfs_found *found, struct lfs_job *job, struct lfs_error *err) {
     const struct lfs_plan *plan = &job->plan;
     struct finder f = {.job = job, .arena = found->arena};
@@ -268,7 +277,8 @@ errint_t lfs_found_add(struct lfs_found *found, struct lfs_job *job, struct lfs_
         return lfs_fail_nomem(err);
     for (size_t i = 0; i < plan->settled.count && found->items.count < LFS_CONFLICTS_KEPT_MAX; i++)
         LFS_TRY(add(found, &f, plan->settled.items[i], err));
+    bool full = found->items.count + plan->n_conflicts > LFS_CONFLICTS_KEPT_MAX;
     for (size_t i = 0; i < plan->conflicts.count && found->items.count < LFS_CONFLICTS_KEPT_MAX; i++)
         LFS_TRY(add(found, &f, plan->conflicts.items[i], err));
-    return 0;
+    return full ? note_full(job, err) : 0;
 }

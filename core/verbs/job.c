@@ -7,12 +7,11 @@
 #include "merge/choices.h"
 #include "merge/index_truth.h"
 #include "merge/match.h"
+#include "merge/report.h"
 #include "util/bitmap.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
-#include "util/log.h"
 #include "verbs/answer.h"
-#include "verbs/gate.h"
 #include "verbs/found.h"
 
 void lfs_job_release(struct lfs_job *job) {
@@ -300,10 +299,27 @@ static errint_t tell_base(struct lfs_job *job, struct lfs_error *err) {
     return 0;
 }
 
+/* ff=only on a target that has moved: a conflict like any other, of the branch as a whole, which no choice settles. */
+static errint_t plan_no_forward(struct lfs_job *job, struct lfs_error *err) {
+    static const struct lfs_policy plain;
+    enum lfs_strategy takes;
+    const char *base = lfs_job_base_label(job),
+               *ours = lfs_job_label(job, job->target.branch.name, job->target.version->number),
+               *why = lfs_sprintf(job->arena, "ff=only: %s has moved since %s left it, so this is no fast-forward",
+                                  job->target.branch.name, job->source.branch.name);
+    struct lfs_conflict c = LFS_CONFLICT("moved", lfs_sprintf(job->arena, "branch %s", job->target.branch.name),
+                                         base ? base : "", ours, lfs_job_source_label(job));
+    if (!why)
+        return lfs_fail_nomem(err);
+    c.no_ours = c.no_theirs = why;
+    job->plan = (struct lfs_plan){.arena = job->arena, .outcome = LFS_OUTCOME_CONFLICT};
+    LFS_TRY(lfs_settle(&plain, LFS_STRATEGY_FAIL, &job->plan, &c, &takes, err));
+    return lfs_report_note(&job->plan, err, "%s", why);
+}
+
 static errint_t make_plan(struct lfs_job *job, struct lfs_error *err) {
     if (job->context->command->ff == LFS_FF_ONLY && !job->ours_is_base && !job->follows)
-        return lfs_fail(err, LFS_E_CONFLICT, "ff=only: %s has moved since %s left it, so this is no fast-forward",
-                        job->target.branch.name, job->source.branch.name);
+        return plan_no_forward(job, err);
     LFS_TRY(lfs_reader_init(&job->reader, &job->context->lines, &job->target, &job->source, &job->target_vector,
                             &job->base.vector, err));
     LFS_TRY(tell_base(job, err));
@@ -379,122 +395,7 @@ static errint_t say_blocked(struct lfs_job *job, struct lfs_error *err) {
     return lfs_fail(err, LFS_E_CONFLICT, "%zu conflicts", job->plan.n_conflicts);
 }
 
-/* --- the commit --- */
-
-/* Theirs' fragment ids -> ids on the target, as "1:6,2:7". */
-static errint_t fragment_map(const struct lfs_job *job, struct lfs_buf *out, struct lfs_error *err) {
-    for (size_t i = 0; i < job->plan.n_fragments; i++) {
-        const struct lfs_plan_fragment *f = &job->plan.fragments[i];
-        if (f->is_new && f->id != f->record->id)
-            lfs_buf_printf(out, "%s%" PRIu64 ":%" PRIu64, out->length ? "," : "", f->record->id, f->id);
-    }
-    lfs_buf_add(out, "", 1);
-    return lfs_buf_check(out, err);
-}
-
-/* What decided conflicts, for the commit's own story; NULL when nothing could. */
-static const char *policy_text(const struct lfs_policy *p) {
-    enum lfs_strategy all[] = {p->rows, p->columns, p->schema, p->config, p->indexes};
-    unsigned seen = 0;
-    for (size_t i = 0; i < 5; i++)
-        seen |= 1u << all[i];
-    return seen == 1u << LFS_STRATEGY_FAIL     ? NULL
-           : seen == 1u << LFS_STRATEGY_SOURCE ? "source-wins"
-           : seen == 1u << LFS_STRATEGY_DEST   ? "dest-wins"
-                                               : "mixed";
-}
-
-static errint_t properties(const struct lfs_job *job, const char *map, struct lfs_property **out, size_t *n_out,
-                           struct lfs_error *err) {
-    const struct lfs_command *c = job->context->command;
-    struct lfs_property *list = LFS_NEW_ARRAY(job->arena, struct lfs_property, c->n_properties + 9);
-    size_t n = 0;
-    if (!list)
-        return lfs_fail_nomem(err);
-    list[n++] = (struct lfs_property){LFS_PROPERTY_OPERATION, job->spec->operation};
-    list[n++] = (struct lfs_property){"lancefs.source", lfs_job_source_label(job)};
-    list[n++] = (struct lfs_property){LFS_PROPERTY_SOURCE_LINE, job->source.branch.uuid};
-    list[n++] = (struct lfs_property){LFS_PROPERTY_SOURCE_VERSION,
-                                      lfs_sprintf(job->arena, "%" PRIu64, job->source.version->number)};
-    if (*map)
-        list[n++] = (struct lfs_property){"lancefs.map.fragments", map};
-    const char *policy = job->plan.settled.count ? "chosen" : policy_text(&c->policy);
-    if (policy)
-        list[n++] = (struct lfs_property){"lancefs.policy", policy};
-    if (c->policy.only)
-        list[n++] = (struct lfs_property){LFS_PROPERTY_ONLY, lfs_command_classes(c->policy.only, job->arena)};
-    if (job->extra_property)
-        list[n++] = *job->extra_property;
-    if (c->message)
-        list[n++] = (struct lfs_property){"__lance_commit_message", c->message};
-    for (size_t i = 0; i < c->n_properties; i++)
-        list[n++] = c->properties[i];
-    *out = list;
-    *n_out = n;
-    return list[1].value && list[3].value ? 0 : lfs_fail_nomem(err);
-}
-
-static errint_t make_request(const struct lfs_job *job, struct lfs_commit_request *out, struct lfs_error *err) {
-    const struct lfs_verb_call *call = job->context->call;
-    const struct lfs_command *c = job->context->command;
-    LFS_AUTO_BUF map = {0};
-    struct lfs_property *list = NULL;
-    size_t n = 0;
-    LFS_TRY(fragment_map(job, &map, err));
-    const char *text = lfs_strdup(job->arena, (const char *)map.data);
-    if (!text)
-        return lfs_fail_nomem(err);
-    LFS_TRY(properties(job, text, &list, &n, err));
-    *out = (struct lfs_commit_request){
-        .dataset = call->dataset,
-        .target = &job->target.branch,
-        .source = &job->source.branch,
-        .target_tip = job->target.version,
-        .source_version = job->source.version,
-        .plan = &job->plan,
-        .vector = &job->vector,
-        .picked = job->picked,
-        .partial = job->partial,
-        .naming = job->target.naming,
-        .mode = c->has_mode ? c->mode : call->settings->mode,
-        .aside = job->context->aside && job->target.branch.uuid == job->context->aside->branch.uuid,
-        .sync = call->settings->sync,
-        .properties = list,
-        .n_properties = n,
-        .cancel = call->cancel,
-        .progress = call->progress,
-    };
-    return 0;
-}
-
-errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, struct lfs_error *err) {
-    struct lfs_commit_request request;
-    LFS_TRY(lfs_gate_ask_job(job, err));
-    LFS_TRY(make_request(job, &request, err));
-    LFS_TRY(lfs_commit_plan(&request, result, err));
-    const char *source = lfs_job_source_label(job);
-    lfs_log(LFS_LOG_INFO, "%s target=%s version=%" PRIu64 " source=%s result=%s", job->spec->operation,
-            job->target.branch.name, result->version, source ? source : "", lfs_job_outcome(job));
-    if (result->copied_files) {
-        char *note = lfs_sprintf(job->arena, "%" PRIu64 " files could not be linked and were copied", result->copied_files);
-        lfs_list_add(&job->plan.notes, job->arena, note);
-    }
-    return 0;
-}
-
-errint_t lfs_job_foresee(struct lfs_job *job, struct lfs_virtual *out, struct lfs_error *err) {
-    struct lfs_commit_request request;
-    LFS_TRY(make_request(job, &request, err));
-    LFS_TRY(lfs_virtual_init(out, &job->plan, job->input.ours, job->input.theirs, job->arena, err));
-    out->version.number = job->target.version->number + 1;
-    return lfs_commit_foresee(&request, job->arena, &out->version.manifest, err);
-}
-
-errint_t lfs_job_imagine(struct lfs_job *job, uint64_t seed, struct lfs_imagined *out, struct lfs_error *err) {
-    struct lfs_commit_request request;
-    LFS_TRY(make_request(job, &request, err));
-    return lfs_commit_imagine(&request, seed, job->arena, out, err);
-}
+/* --- what came of it --- */
 
 /* A hook said no: what it said comes at the end of the answer. */
 static void say_denied(struct lfs_job *job, const struct lfs_error *why) {

@@ -296,12 +296,11 @@ verb("controller MergeSquashing: default", async (g) => {
   assert.equal(tip(g.ds), before + 1, "one version in all");
   await checkThenUnmount(g, { main: [...TEN, ...rows(100, 3, "f")] });
 });
-verb("controller MergeSquashing: regular (replay: a version for each commit)", async (g, t) => {
+verb("controller MergeSquashing: regular (replay: a version for each commit)", async (g) => {
   await g.fork("f");
   for (const id of [100, 101, 102]) await add(g, "f", id);
   const before = tip(g.ds),
     r = await ctl(control(g, "main"), "f replay");
-  if (r.errno === "EOPNOTSUPP" && /not there yet/.test(r.answer.text)) return t.skip("replay is not there yet");
   assert.equal(r.code, 0, r.answer.text);
   assert.equal(tip(g.ds), before + 3);
   await checkThenUnmount(g, { main: [...TEN, ...rows(100, 3, "f")] });
