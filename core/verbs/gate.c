@@ -146,13 +146,10 @@ errint_t lfs_gate_ask_job(const struct lfs_job *job, struct lfs_error *err) {
     return ask(context, facts, job->target.branch.name, name, err);
 }
 
-errint_t lfs_gate_ask_series(struct lfs_verb_context *context, struct lfs_job *const *jobs, size_t n,
-                             const char *source, struct lfs_error *err) {
+/* The jobs one by one, and what they come to together. */
+static void set_steps(json_t *facts, struct lfs_job *const *jobs, size_t n) {
     uint64_t fragments[3] = {0}, rows[2] = {0};
-    if (!is_wanted(context) || n == 0)
-        return 0;
-    json_t *facts = begin(context, jobs[0]->spec->operation, jobs[0]->target.branch.name, jobs[0]->tip),
-           *steps = json_array();
+    json_t *steps = json_array();
     for (size_t i = 0; i < n; i++) {
         const struct lfs_plan *p = &jobs[i]->plan;
         json_t *step = json_object();
@@ -164,13 +161,39 @@ errint_t lfs_gate_ask_series(struct lfs_verb_context *context, struct lfs_job *c
         rows[0] += p->rows_added;
         rows[1] += p->rows_removed;
     }
-    set_text(facts, "source", source);
-    set_text(facts, "base", lfs_job_base_label(jobs[0]));
-    set_text(facts, "result", lfs_job_outcome(jobs[n - 1]));
     json_object_set_new(facts, "fragments", counts(changes, fragments, 3));
     json_object_set_new(facts, "rows", counts(changes, rows, 2));
     json_object_set_new(facts, "steps", steps);
+}
+
+errint_t lfs_gate_ask_series(struct lfs_verb_context *context, struct lfs_job *const *jobs, size_t n,
+                             const char *source, struct lfs_error *err) {
+    if (!is_wanted(context) || n == 0)
+        return 0;
+    json_t *facts = begin(context, jobs[0]->spec->operation, jobs[0]->target.branch.name, jobs[0]->tip);
+    set_text(facts, "source", source);
+    set_text(facts, "base", lfs_job_base_label(jobs[0]));
+    set_text(facts, "result", lfs_job_outcome(jobs[n - 1]));
+    set_steps(facts, jobs, n);
     LFS_TRY(ask(context, facts, jobs[0]->target.branch.name, NULL, err));
+    context->gate->whole = true;
+    return 0;
+}
+
+errint_t lfs_gate_ask_move(struct lfs_verb_context *context, const struct lfs_gate_move *move, struct lfs_error *err) {
+    const char *name = move->target->branch.name;
+    if (!is_wanted(context))
+        return 0;
+    json_t *facts = begin(context, move->line ? LFS_OPERATION_UNDO_REBASE : LFS_OPERATION_REBASE, name,
+                          move->target->version->number);
+    json_object_del(facts, "version");
+    set_text(facts, "source", move->source);
+    set_text(facts, "onto", move->onto);
+    set_text(facts, "line", move->line);
+    set_text(facts, "result", move->line ? "undone" : move->n_jobs ? "rebased" : "fast-forward");
+    if (!move->line)
+        set_steps(facts, move->jobs, move->n_jobs);
+    LFS_TRY(ask(context, facts, name, NULL, err));
     context->gate->whole = true;
     return 0;
 }

@@ -8,13 +8,16 @@
  *
  *   verb      "merge"; the control file's name without its dot
  *   command   the line as it was written
- *   operation "merge", "cherry-pick", "revert", "undo", "rehome", ...: what the version will say of itself
+ *   operation "merge", "cherry-pick", "revert", "undo", "rehome", "rebase", "undo-rebase": what the version will say of itself
  *   target    {"branch": "main", "version": 5}: the tip that the plan was made on
  *   source    "feature@6", base "main@2": as in the answer; left out where there is none
  *   result    what it would be: "merged", "fast-forward", "empty-merge", "rehomed"
  *   version   the number of the version that would be written (the first one, of several)
  *   fragments {"added": 2, "removed": 0, "changed": 1}, rows {"added": 2, "removed": 1}, notes ["..."]
  *   steps     of a command that writes several versions: an array of objects with source, base, result, fragments, rows, notes
+ *   onto      "main@7": of a rebase, what its steps are replayed on. Target is the branch as it was; which number its new
+ *             line will have reached is not known yet, so that version is left out
+ *   line      of the undoing of a rebase: the line that gets the branch's name back (version is left out here too)
  *   message, properties    as they were written; left out where they were not
  *
  * Afterwards the same object, in which result says what came of it (as in the answer), with answer (its whole text), and
@@ -48,6 +51,16 @@ errint_t lfs_gate_ask_series(struct lfs_verb_context *context, struct lfs_job *c
                              const char *source, struct lfs_error *err);
 /* A verb that is no job. */
 errint_t lfs_gate_ask_rehome(struct lfs_verb_context *context, const struct lfs_state *target, struct lfs_error *err);
+
+/* The name of a branch is to move to another line: a rebase, by `n` jobs (or none) that are planned on `onto`; or, with
+ * `line`, its undoing. `target` is the branch as it is. */
+struct lfs_gate_move {
+    const struct lfs_state *target;
+    struct lfs_job *const *jobs;
+    size_t n_jobs;
+    const char *source, *onto, *line;
+};
+errint_t lfs_gate_ask_move(struct lfs_verb_context *context, const struct lfs_gate_move *move, struct lfs_error *err);
 
 /* The command is done: tell the hooks what the answer says, and add to it what they said. */
 void lfs_gate_close(struct lfs_verb_context *context);

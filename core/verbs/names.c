@@ -14,7 +14,6 @@
 #include "util/log.h"
 #include "verbs/names_impl.h"
 
-#define CHANGES_DIR "_lancefs/names"
 #define RECORD "record"
 
 enum { RECORD_BYTES_MAX = 4096 };
@@ -67,7 +66,7 @@ errint_t lfs_change_make_dir(struct lfs_change *c, struct lfs_error *err) {
     char text[UUID_STR_LEN];
     uuid_generate_random(uuid);
     uuid_unparse_lower(uuid, text);
-    c->dir = lfs_sprintf(c->arena, CHANGES_DIR "/%s", text);
+    c->dir = lfs_sprintf(c->arena, LFS_CHANGES_DIR "/%s", text);
     return c->dir ? lfs_make_dirs(c->root, c->dir, c->sync, err) : lfs_fail_nomem(err);
 }
 
@@ -98,7 +97,7 @@ errint_t lfs_change_forget(struct lfs_change *c, struct lfs_error *err) {
     LFS_TRY(lfs_change_unrecord(c, err));
     LFS_TRY(lfs_remove_tree(c->root, c->dir, err));
     c->dir = NULL;
-    lfs_remove_empty(c->root, CHANGES_DIR, "_lancefs"); /* where it was the last one */
+    lfs_remove_empty(c->root, LFS_CHANGES_DIR, "_lancefs"); /* where it was the last one */
     return 0;
 }
 
@@ -134,7 +133,7 @@ static errint_t finish(struct lfs_change *c, const struct lfs_record *record, st
 static errint_t repair_one(struct lfs_change *c, const char *id, unsigned *repaired, struct lfs_error *err) {
     LFS_AUTO_BUF text = {0};
     struct lfs_record record;
-    c->dir = lfs_join(c->arena, CHANGES_DIR, id);
+    c->dir = lfs_join(c->arena, LFS_CHANGES_DIR, id);
     char *path = c->dir ? lfs_join(c->arena, c->dir, RECORD) : NULL;
     if (!path)
         return lfs_fail_nomem(err);
@@ -158,11 +157,11 @@ static errint_t repair_one(struct lfs_change *c, const char *id, unsigned *repai
 static errint_t repair(struct lfs_change *c, unsigned *repaired, struct lfs_error *err) {
     struct lfs_entry *entries;
     size_t n;
-    LFS_TRY(lfs_list_dir(c->dataset, CHANGES_DIR, c->arena, &entries, &n, err));
+    LFS_TRY(lfs_list_dir(c->dataset, LFS_CHANGES_DIR, c->arena, &entries, &n, err));
     for (size_t i = 0; i < n; i++)
         if (entries[i].may_be_dir)
             LFS_TRY(repair_one(c, entries[i].name, repaired, err));
-    lfs_remove_empty(c->root, CHANGES_DIR, "_lancefs");
+    lfs_remove_empty(c->root, LFS_CHANGES_DIR, "_lancefs");
     return 0;
 }
 
@@ -192,7 +191,7 @@ errint_t lfs_names_repair(const struct lfs_names *names, unsigned *repaired, str
     unsigned count = 0;
     if (repaired)
         *repaired = 0;
-    if (lfs_path_kind(lfs_dataset_root_fd(names->dataset), CHANGES_DIR) == LFS_PATH_NONE)
+    if (lfs_path_kind(lfs_dataset_root_fd(names->dataset), LFS_CHANGES_DIR) == LFS_PATH_NONE)
         return 0; /* as nearly always: no lock is waited for */
     LFS_AUTO_CHANGE change = {.lock = -1};
     errint_t result = begin(names, &change, &count, err);

@@ -7,6 +7,7 @@
 #include "verbs/names.h"
 
 #define LFS_BRANCH_REFS "_refs/branches"
+#define LFS_CHANGES_DIR "_lancefs/names" /* a directory for each change under way */
 
 /* One change of names under way, with the lock held. */
 struct lfs_change {

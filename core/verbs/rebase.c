@@ -116,16 +116,27 @@ static errint_t stage(void *argument, struct lfs_error *err) {
     return 0;
 }
 
+static errint_t ask(void *argument, struct lfs_job *const *jobs, size_t n, struct lfs_error *err) {
+    return lfs_rebase_ask(argument, jobs, n, NULL, err);
+}
+
 static errint_t no_more(void *argument, struct lfs_error *err) {
     (void)argument;
     (void)err;
     return 0;
 }
 
-/* What the new line does not hold yet of the branch's tip. */
+static errint_t not_again(void *argument, struct lfs_job *const *jobs, size_t n, struct lfs_error *err) {
+    (void)jobs;
+    (void)n;
+    return no_more(argument, err);
+}
+
+/* What the new line does not hold yet of the branch's tip; `first`: nothing of it has been made. */
 static errint_t replay(struct lfs_rebase *r, const struct lfs_branch *from, const struct lfs_version *version,
-                       errint_t (*begin)(void *argument, struct lfs_error *err), struct lfs_error *err) {
-    const struct lfs_series_aside aside = {r->onto_label, "rebased", "fast-forward", begin, r};
+                       bool first, struct lfs_error *err) {
+    const struct lfs_series_aside aside = {r->onto_label,           "rebased", "fast-forward", first ? ask : not_again,
+                                           first ? stage : no_more, r};
     struct lfs_series series = {.target = r->branch.branch.name, .source = r->source, .aside = &aside};
     struct lfs_vector held;
     lfs_vector_init(&held, r->context->arena);
@@ -149,7 +160,7 @@ static errint_t catch_up(struct lfs_rebase *r, struct lfs_error *err) {
     r->branch.version = now.version;
     r->source = lfs_sprintf(r->context->arena, "%s@%" PRIu64, now.branch.name, now.version->number);
     r->inner.answer = &said;
-    errint_t result = r->source ? replay(r, &now.branch, before, no_more, err) : lfs_fail_nomem(err);
+    errint_t result = r->source ? replay(r, &now.branch, before, false, err) : lfs_fail_nomem(err);
     r->inner.answer = answer;
     if (result < 0) { /* that is what is the matter */
         lfs_buf_clear(answer);
@@ -170,6 +181,10 @@ static errint_t move_name(struct lfs_rebase *r, bool expected, struct lfs_error 
         errint_t result = lfs_switch_line(r->change, &r->branch.branch, r->branch.version->number, err);
         if (result != -EEXIST || expected)
             return result == -EEXIST ? lfs_fail(err, LFS_E_STALE, "%s was committed to meanwhile", r->source) : result;
+        if (r->context->call->hooks) { /* nobody was asked about that */
+            r->again = true;
+            break;
+        }
         LFS_TRY(catch_up(r, err));
         r->command.squash = true; /* from now on all of them as one version: a busy writer is quicker than a replay */
     }
@@ -194,7 +209,7 @@ static errint_t rebase(struct lfs_rebase *r, struct lfs_buf *said, struct lfs_er
     r->inner.answer = said;
     LFS_TRY(begin_line(r, err));
     uint64_t first = r->branch.version->number;
-    errint_t result = replay(r, &r->onto.branch, r->onto.version, stage, err);
+    errint_t result = replay(r, &r->onto.branch, r->onto.version, true, err);
     if (result == -ECANCELED && r->context->found) /* what stops it waits on the branch, not on the line made aside */
         r->context->found->line = r->branch.branch.uuid;
     if (result == 0 && !c->dry_run)

@@ -4,6 +4,7 @@
 #define LFS_VERBS_REBASE_IMPL_H
 
 #include "commit/branch.h"
+#include "verbs/job.h"
 #include "verbs/names_impl.h"
 #include "verbs/verb.h"
 
@@ -16,6 +17,7 @@ struct lfs_rebase {
     struct lfs_state branch, onto; /* released by release() */
     const char *source, *onto_label;
     struct lfs_commit_result last; /* restatement */
+    bool again; /* what was planned holds no more: all of it anew */
 };
 
 /* The branch's tip, as it is now that the lock is held, in r->branch; and whether it can be moved at all. */
@@ -37,7 +39,13 @@ errint_t lfs_rebase_link_inherited(struct lfs_rebase *r, struct lfs_error *err);
 /* The end of the answer once the name has moved. */
 void lfs_rebase_say_switched(const struct lfs_rebase *r);
 
-/* Run with the data set's lock held; what was made aside is cleared away when nothing came of it. */
+/* Ask whoever wants to be asked (gate.h): without the lock, so that hooks can run commands. What moved meanwhile is an
+ * error, and r->again. `jobs` are a rebase's steps; `line` is that of an undoing, else NULL. */
+errint_t lfs_rebase_ask(struct lfs_rebase *r, struct lfs_job *const *jobs, size_t n_jobs, const char *line,
+                        struct lfs_error *err);
+
+/* Run with the data set's lock held, and again where r->again says so; what was made aside is cleared away when nothing
+ * came of it. */
 errint_t lfs_rebase_run_locked(struct lfs_verb_context *context,
                                errint_t (*run)(struct lfs_rebase *r, struct lfs_buf *said, struct lfs_error *err),
                                struct lfs_error *err);

@@ -10,11 +10,14 @@
 #include "merge/match.h"
 #include "store/file.h"
 #include "table/location.h"
+#include "table/lock.h"
 #include "table/reach.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 #include "util/log.h"
 #include "verbs/answer.h"
+#include "verbs/found.h"
+#include "verbs/gate.h"
 #include "verbs/series.h"
 
 static void release(struct lfs_rebase *r) {
@@ -244,12 +247,52 @@ void lfs_rebase_say_switched(const struct lfs_rebase *r) {
     lfs_buf_printf(out, "old-line: _lancefs/lines/%s\n", r->branch.branch.uuid);
 }
 
-/* --- under the lock --- */
+/* --- under the lock, and for a moment without it --- */
+
+/* Is everything that the plan was made on as it was? */
+static errint_t check_unmoved(struct lfs_rebase *r, struct lfs_error *err) {
+    struct lfs_verb_context *context = r->context;
+    struct lfs_lines before = context->lines;
+    struct lfs_state now = {0};
+    struct lfs_entry *entries;
+    size_t n;
+    LFS_TRY(lfs_list_dir(r->change->dataset, LFS_CHANGES_DIR, context->arena, &entries, &n, err));
+    LFS_TRY(lfs_lines_read(r->change->dataset, context->arena, &context->lines, err));
+    bool same = n == 0 && context->lines.n_branches == before.n_branches;
+    for (size_t i = 0; same && i < before.n_branches; i++)
+        same = strcmp(context->lines.branches[i].name, before.branches[i].name) == 0 &&
+               strcmp(context->lines.branches[i].uuid, before.branches[i].uuid) == 0;
+    if (same) {
+        LFS_TRY(lfs_verb_tip(context, r->branch.branch.name, &now, err));
+        same = now.version->number == r->branch.version->number;
+        lfs_version_release(now.version);
+    }
+    r->again = !same;
+    return same ? lfs_rebase_check_standers(context, &r->branch.branch, err)
+                : lfs_fail(err, LFS_E_RACE, "branches moved while a hook was asked: try again");
+}
+
+errint_t lfs_rebase_ask(struct lfs_rebase *r, struct lfs_job *const *jobs, size_t n_jobs, const char *line,
+                        struct lfs_error *err) {
+    struct lfs_change *c = r->change;
+    const struct lfs_gate_move move = {.target = &r->branch,
+                                       .jobs = jobs,
+                                       .n_jobs = n_jobs,
+                                       .source = r->source,
+                                       .onto = r->onto_label,
+                                       .line = line};
+    if (!r->context->call->hooks)
+        return 0;
+    lfs_cleanup_fd(&c->lock);
+    LFS_TRY(lfs_gate_ask_move(r->context, &move, err));
+    c->lock = lfs_dataset_lock(c->dataset, LFS_LOCK_ALONE, c->names->cancel, err);
+    return c->lock < 0 ? c->lock : check_unmoved(r, err);
+}
 
 /* With the lock held; what was made aside is cleared away when nothing came of it. */
-errint_t lfs_rebase_run_locked(struct lfs_verb_context *context,
-                               errint_t (*run)(struct lfs_rebase *r, struct lfs_buf *said, struct lfs_error *err),
-                               struct lfs_error *err) {
+static errint_t run_once(struct lfs_verb_context *context,
+                         errint_t (*run)(struct lfs_rebase *r, struct lfs_buf *said, struct lfs_error *err),
+                         bool *again, struct lfs_error *err) {
     const struct lfs_verb_call *call = context->call;
     const struct lfs_names names = {call->dataset, call->settings, call->cancel};
     LFS_AUTO_CHANGE change = {.lock = -1};
@@ -261,5 +304,23 @@ errint_t lfs_rebase_run_locked(struct lfs_verb_context *context,
     errint_t result = run(&r, &said, err);
     if (result < 0 && change.dir && !lfs_change_recorded(&change) && lfs_change_forget(&change, &why) < 0)
         lfs_log(LFS_LOG_WARNING, "%s", why.message);
+    *again = result < 0 && r.again;
     return result;
+}
+
+errint_t lfs_rebase_run_locked(struct lfs_verb_context *context,
+                               errint_t (*run)(struct lfs_rebase *r, struct lfs_buf *said, struct lfs_error *err),
+                               struct lfs_error *err) {
+    const size_t start = context->answer->length;
+    for (unsigned tries = 1;; tries++) {
+        bool again = false;
+        errint_t result = run_once(context, run, &again, err);
+        if (!again || tries == LFS_COMMIT_TRIES_MAX)
+            return result;
+        context->answer->length = start;
+        lfs_gate_release(context->gate); /* what was let pass came to nothing */
+        *context->gate = (struct lfs_gate){0};
+        if (context->found)
+            lfs_found_clear(context->found);
+    }
 }

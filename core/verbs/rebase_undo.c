@@ -39,26 +39,40 @@ static bool is_whole(const struct lfs_version *v, struct lfs_arena *arena) {
     return true;
 }
 
-/* The rebase that made the line, when nothing was committed since; that of a rebase which was undone is nothing. NULL in
- * *out for none. */
+/* Does the line after this version hold just what it held before? A rebase that was undone, a merge that was, and undos. */
+static errint_t is_nothing(const struct lfs_verb_context *context, const struct lfs_version *version,
+                           struct lfs_list *undone, bool *out, struct lfs_error *err) {
+    const LanceTransaction *t = version->manifest.transaction;
+    const char *operation = lfs_transaction_property(t, LFS_PROPERTY_OPERATION),
+               *merges = lfs_transaction_property(t, LFS_PROPERTY_UNDONE);
+    *out = merges || (operation && (lfs_transaction_restates(t)
+                                        ? strcmp(operation, LFS_OPERATION_UNDO_REBASE) == 0
+                                        : strcmp(operation, "merge") == 0 && lfs_verb_was_undone(undone, version->number)));
+    return !merges || lfs_list_add(undone, context->arena, lfs_strdup(context->arena, merges)) ? 0 : lfs_fail_nomem(err);
+}
+
+/* The rebase that made the line, when nothing that is still there was committed since; that of a rebase which was undone is
+ * nothing. NULL in *out for none. */
 static errint_t last_rebase(const struct lfs_verb_context *context, const struct lfs_state *tip,
                             struct lfs_version **out, struct lfs_error *err) {
+    struct lfs_list undone = {0};
+    bool passes = true;
     *out = NULL;
-    for (uint64_t v = tip->version->number; v > lfs_branch_first(&tip->branch); v--) {
+    for (uint64_t v = tip->version->number; passes && v > lfs_branch_first(&tip->branch); v--) {
         struct lfs_version *version;
         errint_t result = lfs_dataset_version(context->call->dataset, tip->branch.dir, v, &version, err);
         if (result == -ENOENT)
             return 0;
         LFS_TRY(result);
         const LanceTransaction *t = version->manifest.transaction;
-        bool restates = lfs_transaction_restates(t);
-        const char *operation = restates ? lfs_transaction_property(t, LFS_PROPERTY_OPERATION) : "";
-        if (strcmp(operation, LFS_OPERATION_REBASE) == 0)
+        if (lfs_transaction_restates(t) &&
+            strcmp(lfs_transaction_property(t, LFS_PROPERTY_OPERATION), LFS_OPERATION_REBASE) == 0) {
             *out = version;
-        else
-            lfs_version_release(version);
-        if (strcmp(operation, LFS_OPERATION_UNDO_REBASE))
             return 0;
+        }
+        result = is_nothing(context, version, &undone, &passes, err);
+        lfs_version_release(version);
+        LFS_TRY(result);
     }
     return 0;
 }
@@ -190,6 +204,37 @@ static void say_undone(const struct lfs_rebase *r, const char *line, uint64_t ve
         lfs_rebase_say_switched(r);
 }
 
+/* The old line is made aside from what its storage holds, and gets the name. */
+static errint_t give_back(struct lfs_rebase *r, const char *line, const char *storage,
+                          const struct lfs_versions *versions, const struct lfs_branch_ref *ref,
+                          struct lfs_error *err) {
+    LFS_TRY(lfs_change_make_dir(r->change, err));
+    r->inner = *r->context;
+    r->inner.aside = &r->aside;
+    r->aside.branch = (struct lfs_branch){.name = r->branch.branch.name,
+                                          .uuid = line,
+                                          .dir = lfs_join(r->context->arena, r->change->dir, LFS_CHANGE_NEW),
+                                          .forks = ref->forks,
+                                          .n_forks = ref->n_forks};
+    LFS_TRY(r->aside.branch.dir ? write_ref(r, ref, err) : lfs_fail_nomem(err));
+    LFS_TRY(stage_old(r, storage, versions, err));
+    LFS_TRY(lfs_rebase_restate(r, LFS_OPERATION_UNDO_REBASE, false, err));
+    LFS_TRY(lfs_rebase_link_inherited(r, err));
+    LFS_TRY(lfs_switch_line(r->change, &r->branch.branch, r->branch.version->number, err));
+    lfs_log(LFS_LOG_INFO, "undo of rebase branch=%s version=%" PRIu64 " line=%s", r->source, r->last.version, line);
+    return 0;
+}
+
+static errint_t say_denied(const struct lfs_rebase *r, errint_t result, const struct lfs_error *err) {
+    struct lfs_buf *out = r->context->answer;
+    if (!err || err->code != LFS_E_DENIED)
+        return result;
+    lfs_answer_text(out, "result", "refused");
+    lfs_answer_text(out, "target", r->source);
+    lfs_answer_text(out, "reason", err->message);
+    return result;
+}
+
 static errint_t undo(struct lfs_rebase *r, struct lfs_buf *said, struct lfs_error *err) {
     struct lfs_arena *arena = r->context->arena;
     struct lfs_versions versions;
@@ -204,24 +249,16 @@ static errint_t undo(struct lfs_rebase *r, struct lfs_buf *said, struct lfs_erro
     r->source = lfs_sprintf(arena, "%s@%" PRIu64, r->branch.branch.name, r->branch.version->number);
     if (!storage || !r->source)
         return lfs_fail_nomem(err);
-    LFS_TRY(read_old_ref(r, line, &ref, err));
-    LFS_TRY(find_whole(r, line, version, storage, &versions, err));
-    if (!r->context->command->dry_run) {
-        LFS_TRY(lfs_change_make_dir(r->change, err));
-        r->inner = *r->context;
-        r->inner.aside = &r->aside;
-        r->aside.branch = (struct lfs_branch){.name = r->branch.branch.name,
-                                              .uuid = line,
-                                              .dir = lfs_join(arena, r->change->dir, LFS_CHANGE_NEW),
-                                              .forks = ref.forks,
-                                              .n_forks = ref.n_forks};
-        LFS_TRY(r->aside.branch.dir ? write_ref(r, &ref, err) : lfs_fail_nomem(err));
-        LFS_TRY(stage_old(r, storage, &versions, err));
-        LFS_TRY(lfs_rebase_restate(r, LFS_OPERATION_UNDO_REBASE, false, err));
-        LFS_TRY(lfs_rebase_link_inherited(r, err));
-        LFS_TRY(lfs_switch_line(r->change, &r->branch.branch, r->branch.version->number, err));
-        lfs_log(LFS_LOG_INFO, "undo of rebase branch=%s version=%" PRIu64 " line=%s", r->source, r->last.version, line);
+    bool asks = r->context->call->hooks && !r->context->command->dry_run;
+    for (int i = asks ? 0 : 1; i < 2; i++) { /* .gc may have run while a hook was asked */
+        LFS_TRY(read_old_ref(r, line, &ref, err));
+        LFS_TRY(find_whole(r, line, version, storage, &versions, err));
+        errint_t result = i == 0 ? lfs_rebase_ask(r, NULL, 0, line, err) : 0;
+        if (result < 0)
+            return say_denied(r, result, err);
     }
+    if (!r->context->command->dry_run)
+        LFS_TRY(give_back(r, line, storage, &versions, &ref, err));
     say_undone(r, line, version);
     return 0;
 }

@@ -93,8 +93,7 @@ errint_t lfs_verb_revert(struct lfs_verb_context *context, struct lfs_error *err
 
 /* --- undo --- */
 
-/* The merges that an undo took back, by version: "7" or "7,6". */
-static bool was_undone(const struct lfs_list *undone, uint64_t version) {
+bool lfs_verb_was_undone(const struct lfs_list *undone, uint64_t version) {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, version);
     for (size_t i = 0; i < undone->count; i++)
@@ -128,7 +127,7 @@ static errint_t look_at(struct lfs_job *job, uint64_t number, struct search *s, 
     } else if (undone) {
         result = lfs_list_add(&s->undone, job->arena, lfs_strdup(job->arena, undone)) ? 0 : lfs_fail_nomem(err);
     } else if (operation && strcmp(operation, "merge") == 0) {
-        if (!was_undone(&s->undone, number)) {
+        if (!lfs_verb_was_undone(&s->undone, number)) {
             s->newest = s->newest ? s->newest : number;
             s->oldest = number;
             s->left--;

@@ -314,6 +314,8 @@ static errint_t ask(struct series *s, struct lfs_error *err) {
     for (size_t i = s->done; i < s->spec->n_steps; i++)
         if (!s->states[i].skipped)
             jobs[n++] = s->states[i].job;
+    if (s->spec->aside)
+        return s->spec->aside->ask(s->spec->aside->argument, jobs, n, err);
     return lfs_gate_ask_series(&s->inner, jobs, n, s->spec->source, err);
 }
 

@@ -33,7 +33,9 @@ struct lfs_series {
 struct lfs_series_aside {
     const char *onto;            /* "main@7", for the answer */
     const char *result, *nothing; /* what the answer calls it: with steps that made versions, and without */
-    /* When all is planned, before the first version is written. */
+    /* When all is planned: whoever wants to be asked about it is, in place of lfs_gate_ask_series. `n` may be 0. */
+    errint_t (*ask)(void *argument, struct lfs_job *const *jobs, size_t n, struct lfs_error *err);
+    /* After that, before the first version is written. */
     errint_t (*begin)(void *argument, struct lfs_error *err);
     void *argument;
 };

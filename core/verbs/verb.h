@@ -50,6 +50,8 @@ errint_t lfs_verb_rebase(struct lfs_verb_context *context, struct lfs_error *err
 /* .undo where the last thing that happened to the branch is a rebase: the name moves back to the old line. */
 errint_t lfs_verb_is_rebased(struct lfs_verb_context *context, bool *out, struct lfs_error *err);
 errint_t lfs_verb_undo_rebase(struct lfs_verb_context *context, struct lfs_error *err);
+/* Is `version` among the merges that undos took back? `undone` holds their LFS_PROPERTY_UNDONE: "7" or "7,6". */
+bool lfs_verb_was_undone(const struct lfs_list *undone, uint64_t version);
 errint_t lfs_verb_rehome(struct lfs_verb_context *context, struct lfs_error *err);
 errint_t lfs_verb_gc(struct lfs_verb_context *context, struct lfs_error *err);
 

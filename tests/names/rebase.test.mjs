@@ -132,6 +132,37 @@ onEach("undo goes back to the old line, rows and lineage, and the rebase can be 
   await checkThenUnmount(g, { feature: [...FEATURE, ...rows(8000, 1)], main: [...UNION, ...rows(8000, 1)] });
 });
 
+onEach("a merge on the new line that was undone is nothing: undo goes on to the rebase; what else was committed keeps it", async (t, engine) => {
+  const g = withOps(await mounted(t, "overlap_deletes", engine));
+  await rebases(g, "feature", "main");
+  await g.op("main", "add", { rows: rows(7000, 2) });
+  await g.op("main", "delete", { where: "id = 250" });
+  for (let i = 0; i < 2; i++) {
+    await merges(g, "feature", "main", ["merged", "fast-forward"]);
+    await checkStorage(g, "feature", [...without(UNION, 250), ...rows(7000, 2)]);
+    const r = await ctl(control(g, "feature", ".undo"), "steps=1"); // of the merge
+    assert.deepEqual([r.code, r.answer.result], [0, "merged"], said(r));
+    await checkStorage(g, "feature", UNION);
+  }
+  await fails(g, ".undo", "feature", "steps=2", "EINVAL");
+  await undoes(g, "feature");
+  await checkTip(g, "feature", FEATURE);
+  await clean(g);
+  // and again, but with a commit that stays
+  await rebases(g, "feature", "main");
+  const main = [...without(UNION, 250), ...rows(7000, 2)];
+  await checkStorage(g, "feature", main);
+  await g.op("main", "add", { rows: rows(7100, 1) });
+  await merges(g, "feature", "main", ["merged", "fast-forward"]);
+  await g.op("feature", "delete", { where: "id = 7000" });
+  await g.op("feature", "restore", { version: Number(tip(g.storage("feature"))) - 1 });
+  assert.equal((await ctl(control(g, "feature", ".undo"), "steps=1")).code, 0); // the merge
+  await checkStorage(g, "feature", main);
+  const answer = await fails(g, ".undo", "feature", "steps=1", "EOPNOTSUPP");
+  assert.match(answer.text, /was rebased, and other commits were made since/);
+  await checkThenUnmount(g, { feature: main });
+});
+
 onEach(".gc: the old line stays while it is young, then goes, and undo says so", async (t, engine) => {
   const g = await mounted(t, "overlap_deletes", engine);
   const { "old-line": line } = await rebases(g, "feature", "main"),
