@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int lfs_proc_read(pid_t pid, const char *file, char *text, size_t size) {
@@ -45,4 +46,15 @@ pid_t lfs_caller_of(pid_t tid) {
 
 bool lfs_caller_is_same(const struct lfs_caller *a, const struct lfs_caller *b) {
     return a->pid == b->pid && a->began == b->began;
+}
+
+static bool program_of(pid_t pid, struct stat *st) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
+    return stat(path, st) == 0;
+}
+
+bool lfs_caller_runs_same(pid_t a, pid_t b) {
+    struct stat x, y;
+    return !program_of(a, &x) || !program_of(b, &y) || (x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }

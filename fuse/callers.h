@@ -20,5 +20,7 @@ pid_t lfs_caller_of(pid_t tid);
 /* false when there is none (any more). */
 bool lfs_caller_read(pid_t pid, struct lfs_caller *out);
 bool lfs_caller_is_same(const struct lfs_caller *a, const struct lfs_caller *b);
+/* Do they run one program, as far as can be told? */
+bool lfs_caller_runs_same(pid_t a, pid_t b);
 
 #endif

@@ -218,6 +218,12 @@ static errint_t run_lines(struct job *job) {
         return act_on(job, event, line);
     }
     errint_t result = 0;
+    enum lfs_line_event bad = lfs_linebuf_foresee(&job->talk->lines, bytes, left);
+    if (bad != LFS_LINE_MORE) {
+        while (lfs_linebuf_next(&job->talk->lines, &bytes, &left, &line) != LFS_LINE_MORE)
+            continue;
+        return act_on(job, bad, NULL);
+    }
     do {
         event = lfs_linebuf_next(&job->talk->lines, &bytes, &left, &line);
         result = act_on(job, event, line);

@@ -56,8 +56,12 @@ void lfs_copies_free(struct lfs_copies *copies) {
     free(copies);
 }
 
+/* The maker itself, or what it has forked to copy for it (rsync). What another program does that it started, say an editor's
+ * swap file, is no copy. */
 static bool comes_from(pid_t tid, const struct lfs_caller *maker) {
     struct lfs_caller p = {.parent = lfs_caller_of(tid)};
+    if (!lfs_caller_runs_same(p.parent, maker->pid))
+        return false;
     for (int i = 0; i < ANCESTORS_MAX && p.parent > 1; i++) {
         if (!lfs_caller_read(p.parent, &p))
             return false;

@@ -69,6 +69,18 @@ enum lfs_line_event lfs_linebuf_next(struct lfs_linebuf *lines, const char **byt
     return LFS_LINE_MORE;
 }
 
+enum lfs_line_event lfs_linebuf_foresee(const struct lfs_linebuf *lines, const char *bytes, size_t length) {
+    struct lfs_linebuf copy = {.dropping = lines->dropping};
+    const char *command;
+    enum lfs_line_event event;
+    lfs_buf_add(&copy.line, lines->line.data, lines->line.length);
+    do
+        event = copy.line.failed ? LFS_LINE_NOMEM : lfs_linebuf_next(&copy, &bytes, &length, &command);
+    while (event == LFS_LINE_EMPTY || event == LFS_LINE_COMMAND);
+    lfs_linebuf_free(&copy);
+    return event;
+}
+
 enum lfs_line_event lfs_linebuf_end(struct lfs_linebuf *lines, const char **command) {
     bool pending = lfs_linebuf_pending(lines);
     lines->dropping = false;

@@ -113,15 +113,16 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         reply_attributes(req, node);
 }
 
-/* Cutting a control file or setting its times means nothing and succeeds. What is published never changes. */
+/* Cutting a control file, or giving it times, a mode or an owner, means nothing and succeeds: cp -p and rsync -a do so after
+ * the command has run, and their exit status is to be the command's. control_mode= sets the mode. What is published never
+ * changes. */
 static errint_t set_attributes(struct lfs_mount *m, struct lfs_node *node, const struct stat *st, int to_set,
                                struct fuse_file_info *fi) {
     if (m->options->read_only)
         return -EROFS;
     if (node->kind == LFS_NODE_STAGED)
         return lfs_staged_set(m, node, st, to_set, fi);
-    bool owner = to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID);
-    return node->kind == LFS_NODE_CONTROL && !owner ? 0 : -EPERM;
+    return node->kind == LFS_NODE_CONTROL ? 0 : -EPERM;
 }
 
 /* Valid replies: attr, err. */
@@ -285,12 +286,13 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 }
 
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags) {
-    (void)name;
     (void)value;
     (void)size;
     (void)flags;
-    if (changeable_node_of(req, ino))
-        fuse_reply_err(req, lfs_refusal(req));
+    struct lfs_node *node = changeable_node_of(req, ino);
+    bool acl = strncmp(name, "system.", 7) == 0; /* cp -p then sets the mode alone, and does not fail */
+    if (node)
+        fuse_reply_err(req, acl && node->kind == LFS_NODE_CONTROL ? EOPNOTSUPP : lfs_refusal(req));
 }
 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name) {

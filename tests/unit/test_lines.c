@@ -100,6 +100,31 @@ static void a_nul_refuses_the_whole_line(void **state) {
     lfs_linebuf_free(&lines);
 }
 
+static void what_is_no_command_is_seen_before_anything_is_used(void **state) {
+    static const struct {
+        const char *before, *bytes;
+        size_t length;
+        enum lfs_line_event event;
+    } rules[] = {
+        {"", "feature\n", 8, LFS_LINE_MORE},
+        {"fea", "ture\n\nother", 11, LFS_LINE_MORE},
+        {"", "feature\n# usage\n", 16, LFS_LINE_COMMENT},
+        {"#", "feature\n", 8, LFS_LINE_COMMENT},
+        {"", "feature\n# not whole", 19, LFS_LINE_MORE},
+        {"", "feature\n\0\0\0", 11, LFS_LINE_REFUSED},
+        {"fea", "\0ture\n", 6, LFS_LINE_REFUSED},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        struct lfs_linebuf lines = {0};
+        char out[256] = "";
+        feed(&lines, rules[i].before, strlen(rules[i].before), out);
+        assert_int_equal(lfs_linebuf_foresee(&lines, rules[i].bytes, rules[i].length), rules[i].event);
+        assert_int_equal(lines.line.length, strlen(rules[i].before));
+        lfs_linebuf_free(&lines);
+    }
+}
+
 static void a_line_at_the_limit_is_taken_and_one_over_it_refused(void **state) {
     (void)state;
     struct lfs_linebuf lines = {0};
@@ -140,6 +165,7 @@ int main(void) {
         cmocka_unit_test(a_line_in_any_number_of_writes_is_one_command),
         cmocka_unit_test(the_end_hands_out_an_unterminated_line_once),
         cmocka_unit_test(a_nul_refuses_the_whole_line),
+        cmocka_unit_test(what_is_no_command_is_seen_before_anything_is_used),
         cmocka_unit_test(a_line_at_the_limit_is_taken_and_one_over_it_refused),
         cmocka_unit_test(reset_forgets_the_line_under_way),
     };

@@ -80,6 +80,9 @@ onEach("a program that makes a branch and writes to it is no copy", async (t, en
   assert.equal(made.code, 0);
   fs.writeFileSync(g.m.tree("theirs", "data", "x.lance"), "x", { flag: "wx" });
   assert.equal(fs.readFileSync(path.join(g.storage("theirs"), "data/x.lance"), "utf8"), "x");
+  fs.mkdirSync(g.m.tree("edited")); // by this process; what it starts makes a file beside a control file, as editors do
+  assert.notEqual((await sh('> "$1"', [g.m.tree("edited", ".merge.swp")])).code, 0);
+  assert.equal(tip(g.storage("edited")), tip(g.ds), "the branch is still there");
   await stock[engine].op(g.m.table("theirs"), "main", "add", { rows: more });
   await checkThenUnmount(g, { mine: [...OVERLAP.main, ...more], theirs: [...OVERLAP.main, ...more], main: OVERLAP.main });
 });
