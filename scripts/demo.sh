@@ -12,13 +12,14 @@ typed() {
     eval "$1"
 }
 
+# What README shows as the first session; tests/docs/ compares the two.
 session() {
     typed 'lancefs photos.lance mnt'
-    typed 'ls mnt/tree mnt/tree/feature'
-    typed 'ls mnt/tree/main/data'
+    typed 'ls mnt/tree'
+    typed 'grep -c lance$ mnt/tree/main/.files'
     typed 'echo feature > mnt/tree/main/.merge'
-    typed 'cat mnt/tree/main/.merge'
-    typed 'ls mnt/tree/main/data'
+    typed "grep -v '^#' mnt/tree/main/.merge"
+    typed 'grep -c lance$ mnt/tree/main/.files'
     typed 'fusermount3 -u mnt'
 }
 
