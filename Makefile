@@ -6,6 +6,7 @@
 #                        and writers and mergers on one branch for ten minutes (LANCEFS_SOAK_SECONDS)
 #   make layers          compile every layer of core/ with the headers of the lower ones alone
 #   make install         PREFIX=/usr/local DESTDIR= and the directories below; make uninstall takes the same
+#   make deb             Debian packages in build/deb, with lintian's opinion (scripts/deb.sh)
 #   make clean
 #
 #   CC=clang  WERROR=1  SANITIZE=address,undefined  BUILD=build/asan   choose a compiler, warnings as errors, a sanitizer
@@ -134,9 +135,12 @@ uninstall:
 	rm -f $(addprefix $D,$(INSTALLED))
 	rm -rf $D$(INCLUDEDIR)/lancefs
 
+deb:
+	scripts/deb.sh
+
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all unit soak layers install uninstall clean
+.PHONY: all unit soak layers install uninstall deb clean
 .SECONDARY:
 -include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(BUILD)/fsck/main.d $(UNIT_OBJ:.o=.d) $(UNIT_BIN:=.d) $(BUILD)/tests/work.d

@@ -6,6 +6,7 @@
 #     scripts/bootstrap.sh build      what `make` needs
 #     scripts/bootstrap.sh test       that, and what scripts/test.sh needs
 #     scripts/bootstrap.sh bench      that, and the peers of scripts/bench.sh
+#     scripts/bootstrap.sh deb        what `make` and scripts/deb.sh need
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -76,6 +77,14 @@ needed_to_test() {
 needed_to_bench() {
     need_command bindfs bindfs "another FUSE file system, to compare with"
     need_command fuse-overlayfs fuse-overlayfs "another FUSE file system, to compare with"
+}
+
+needed_to_package() {
+    need_command dpkg-buildpackage dpkg-dev "builds Debian packages"
+    need_command dh debhelper "builds Debian packages"
+    need_command fakeroot fakeroot "builds Debian packages"
+    need_command lintian lintian "looks at them"
+    need_command xz xz-utils "the source package"
 }
 
 # The sanitizers' libraries are in libclang-rt-dev; on Ubuntu 22.04 in what clang itself depends on.
@@ -170,8 +179,13 @@ case "${1-}" in
         install_packages
         install_node
         ;;
+    deb)
+        needed_to_build
+        needed_to_package
+        install_packages
+        ;;
     *)
-        echo "usage: scripts/bootstrap.sh build|test|bench" >&2
+        echo "usage: scripts/bootstrap.sh build|test|bench|deb" >&2
         exit 2
         ;;
 esac
