@@ -9,11 +9,11 @@
 #include "util/cleanup.h"
 
 struct pair {
-    uint64_t from, to;
+    uint64_t from, created, to; /* `created`: 0 where it makes no difference */
 };
 
 struct pairs {
-    struct pair *items; /* sorted by `from`, each once, after settle() */
+    struct pair *items; /* sorted by `from` and `created`, each once, after settle() */
     size_t count, capacity;
 };
 
@@ -23,6 +23,7 @@ struct ids {
     size_t n_matches;
     struct lfs_plan *plan;
     struct pairs known; /* id of a row in theirs -> in ours, for rows of fragments that both have */
+    struct pairs since; /* the same for fragments that the base does not have, by the version that created the row too */
     struct pairs lost;  /* ids in theirs of rows of base fragments that ours has no more, and whose id there is not known */
     struct pairs later; /* ids that ours gave out after the base, in fragments of its own */
     struct pairs fresh; /* id that theirs gave out -> new id */
@@ -33,7 +34,7 @@ struct ids {
 
 /* --- sorted pairs --- */
 
-static errint_t add_pair(struct ids *s, struct pairs *list, uint64_t from, uint64_t to) {
+static errint_t add_created(struct ids *s, struct pairs *list, uint64_t from, uint64_t created, uint64_t to) {
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 256;
         struct pair *grown = LFS_NEW_ARRAY(s->plan->arena, struct pair, capacity);
@@ -44,13 +45,19 @@ static errint_t add_pair(struct ids *s, struct pairs *list, uint64_t from, uint6
         list->items = grown;
         list->capacity = capacity;
     }
-    list->items[list->count++] = (struct pair){from, to};
+    list->items[list->count++] = (struct pair){from, created, to};
     return 0;
 }
 
+static errint_t add_pair(struct ids *s, struct pairs *list, uint64_t from, uint64_t to) {
+    return add_created(s, list, from, 0, to);
+}
+
 static int by_from(const void *a, const void *b) {
-    uint64_t x = ((const struct pair *)a)->from, y = ((const struct pair *)b)->from;
-    return x < y ? -1 : x > y;
+    const struct pair *x = a, *y = b;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->created < y->created ? -1 : x->created > y->created;
 }
 
 static void settle(struct pairs *list) {
@@ -58,15 +65,17 @@ static void settle(struct pairs *list) {
     if (list->count)
         qsort(list->items, list->count, sizeof *list->items, by_from);
     for (size_t i = 0; i < list->count; i++)
-        if (i == 0 || list->items[i].from != list->items[i - 1].from)
+        if (i == 0 || by_from(&list->items[i], &list->items[i - 1]) != 0)
             list->items[kept++] = list->items[i];
     list->count = kept;
 }
 
-static const struct pair *find(const struct pairs *list, uint64_t from) {
-    struct pair key = {from, 0};
+static const struct pair *find_created(const struct pairs *list, uint64_t from, uint64_t created) {
+    struct pair key = {from, created, 0};
     return list->count ? bsearch(&key, list->items, list->count, sizeof key, by_from) : NULL;
 }
+
+static const struct pair *find(const struct pairs *list, uint64_t from) { return find_created(list, from, 0); }
 
 /* --- what is known of theirs' rows --- */
 
@@ -85,19 +94,28 @@ static const LanceFragment *as_theirs(const struct ids *s, const struct lfs_matc
     return x->theirs ? x->theirs : s->in->base_is_theirs ? x->base : NULL;
 }
 
+/* Both came to the fragment since the base. An id that theirs gave out since then can be another row's by now. */
+static errint_t learn_since(struct ids *s, const LanceFragment *theirs, const uint64_t *from, const uint64_t *to) {
+    uint64_t *created;
+    LFS_TRY(lfs_row_created_of(theirs, s->plan->arena, "a fragment's versions", &created, s->err));
+    for (uint64_t i = 0; i < theirs->physical_rows; i++)
+        LFS_TRY(add_created(s, &s->since, from[i], created[i], to[i]));
+    return 0;
+}
+
 /* One row, two ids: an earlier merge renumbered it. Where the base's ids are theirs' too, rows that have one id need not
  * be noted. */
 static errint_t learn(struct ids *s, const struct lfs_match *x) {
     const LanceFragment *theirs = as_theirs(s, x);
     uint64_t *from, *to;
-    if (!theirs || (same_bytes(theirs, x->ours) && s->in->base_is_theirs))
+    if (!theirs || (x->base && same_bytes(theirs, x->ours) && s->in->base_is_theirs))
         return 0;
     s->keep = s->keep && same_bytes(theirs, x->ours);
     LFS_TRY(decode(s, theirs, &from));
     LFS_TRY(decode(s, x->ours, &to));
     for (uint64_t i = 0; i < x->ours->physical_rows; i++)
         LFS_TRY(add_pair(s, &s->known, from[i], to[i]));
-    return 0;
+    return x->base ? 0 : learn_since(s, theirs, from, to);
 }
 
 /* A base fragment that ours has no more: its rows went on, or not, into fragments of ours alone. Where the base lies on ours'
@@ -158,17 +176,20 @@ static errint_t learn_all(struct ids *s) {
     if (!s->in->ours_is_base && brings_fragments(s->plan))
         LFS_TRY(follow_all(s));
     settle(&s->known);
+    settle(&s->since);
     settle(&s->lost);
     return 0;
 }
 
 /* --- theirs' new fragments --- */
 
-/* Does the base hold that row? Ids of another line say nothing; of theirs' own, Lance 10 gives some out again after a
+/* Does the base hold that row, or a fragment that both sides have by now? Ids of another line say nothing; of theirs' own, Lance 10 gives some out again after a
  * restore, and then only the created-at version tells. */
 static bool is_old(const struct ids *s, uint64_t id, uint64_t created) {
     if (!s->in->base_is_theirs)
         return find(&s->known, id) || find(&s->lost, id);
+    if (find_created(&s->since, id, created))
+        return true;
     return id < s->in->base->manifest.message->next_row_id && created <= s->in->base->number;
 }
 
@@ -190,7 +211,8 @@ static errint_t result_id(struct ids *s, uint64_t id, uint64_t created, uint64_t
         *out = find(&s->fresh, id)->to;
         return 0;
     }
-    const struct pair *known = find(&s->known, id);
+    const struct pair *known = find_created(&s->since, id, created);
+    known = known ? known : find(&s->known, id);
     if (known)
         *out = known->to;
     else if (find(&s->lost, id))
