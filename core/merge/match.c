@@ -246,15 +246,79 @@ static errint_t check_compacted(const struct lfs_merge_input *input, const struc
                     side == LFS_OURS ? input->ours_name : input->theirs_name);
 }
 
-/* With an older base every fragment that is not in it is asked for, and nobody guesses that it is new. */
-static errint_t check_told(const struct lfs_merge_input *input, const struct lfs_history *history, enum lfs_side side,
-                           struct lfs_error *err) {
-    if (!input->base_is_older || history->complete)
+/* The step that made the fragment is at hand. */
+static bool is_made(const struct lfs_history *history, const char *path) {
+    for (size_t i = 0; i < history->count; i++) {
+        const struct lfs_step *step = &history->steps[i];
+        if (step->before && !lfs_match_find(step->before->manifest.message, path) &&
+            lfs_match_find(step->after->manifest.message, path))
+            return true;
+    }
+    return false;
+}
+
+/* Has that side fragments of its own, and nobody can say what they were made of? */
+static bool has_unexplained(const struct builder *b, const struct lfs_history *history, enum lfs_side side) {
+    for (size_t i = 0; i < b->count && !history->complete && !history->backward; i++) {
+        struct lfs_match *x = &b->matches[i];
+        const LanceFragment *mine = *slot(x, side);
+        if (mine && !x->base && !(x->ours && x->theirs) && !is_made(history, file_path(mine->files[0])))
+            return true;
+    }
+    return false;
+}
+
+/* Versions that are gone may have taken rows along that came by a pick to one side or the other. With an older base every
+ * fragment that is not in it is asked for, and nobody guesses that it is new. */
+static errint_t check_told(const struct lfs_merge_input *input, const struct builder *b, const struct lfs_history *history,
+                           enum lfs_side side) {
+    if (history->complete || !(input->base_is_older || has_unexplained(b, history, side)))
         return 0;
-    return lfs_fail(err, LFS_E_UNSUPPORTED,
+    return lfs_fail(b->err, LFS_E_UNSUPPORTED,
                     "versions of %s since the base were cleaned away, so it cannot be told what it did with rows that both "
-                    "had: not merged from an older base",
-                    side == LFS_OURS ? input->ours_name : input->theirs_name);
+                    "had: not merged %s",
+                    side == LFS_OURS ? input->ours_name : input->theirs_name,
+                    input->base_is_older ? "from an older base" : "where commits were picked");
+}
+
+/* One that neither side has any more, since a compaction here took it along, and a compaction or a delete there. */
+static errint_t add_gone(struct builder *b, const LanceFragment *record) {
+    LanceFragment *base = lfs_memdup(b->arena, record, sizeof *base);
+    struct lfs_match *grown = LFS_NEW_ARRAY(b->arena, struct lfs_match, b->count + 2);
+    if (!base || !grown)
+        return lfs_fail_nomem(b->err);
+    base->deletion_file = NULL;
+    memcpy(grown, b->matches, b->count * sizeof *grown);
+    b->matches = grown;
+    b->matches[b->count++] = (struct lfs_match){.base = base};
+    for (size_t i = 0; i < base->n_files; i++)
+        if (!lfs_map_put(&b->by_file, file_path(base->files[i]), (void *)(uintptr_t)b->count))
+            return lfs_fail_nomem(b->err);
+    return 0;
+}
+
+static errint_t find_compacted(const struct lfs_merge_input *input, struct builder *b, enum lfs_side side) {
+    enum lfs_side there = side == LFS_OURS ? LFS_THEIRS : LFS_OURS;
+    const struct lfs_history *mine, *other;
+    LFS_TRY(input->reader->history(input->reader->context, side, &mine, b->err));
+    LFS_TRY(input->reader->history(input->reader->context, there, &other, b->err));
+    if (mine->backward)
+        return 0;
+    for (size_t i = 0; i < mine->count; i++) {
+        const LanceTransaction *t = mine->steps[i].after->manifest.transaction;
+        bool rewrite = t && t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_REWRITE;
+        for (size_t g = 0; rewrite && g < t->rewrite->n_groups; g++)
+            for (size_t k = 0; k < t->rewrite->groups[g]->n_old_fragments; k++) {
+                const LanceFragment *old = t->rewrite->groups[g]->old_fragments[k];
+                if (!old->n_files || lfs_map_get(&b->by_file, lfs_match_name(old)) || !was_held(mine, lfs_match_name(old)))
+                    continue;
+                if (was_held(other, lfs_match_name(old)))
+                    LFS_TRY(add_gone(b, old));
+                else
+                    LFS_TRY(check_told(input, b, other, there));
+            }
+    }
+    return 0;
 }
 
 /* A pick brings a fragment of one side to the other, or stands on a base that lacks what the target has long held. Where one
@@ -271,7 +335,7 @@ static errint_t find_held(const struct lfs_merge_input *input, struct builder *b
             continue;
         LFS_TRY(input->reader->history(input->reader->context, x->ours ? LFS_THEIRS : LFS_OURS, &history, b->err));
         if (!was_held(input->finder, history, file_path(mine->files[0]))) {
-            LFS_TRY(check_told(input, history, x->ours ? LFS_THEIRS : LFS_OURS, b->err));
+            LFS_TRY(check_told(input, b, history, x->ours ? LFS_THEIRS : LFS_OURS));
             LFS_TRY(check_compacted(input, history, mine, x->ours ? LFS_THEIRS : LFS_OURS, b->err));
             continue;
         }
@@ -281,7 +345,8 @@ static errint_t find_held(const struct lfs_merge_input *input, struct builder *b
         base->deletion_file = NULL;
         x->base = base;
     }
-    return 0;
+    LFS_TRY(find_compacted(input, b, LFS_OURS));
+    return find_compacted(input, b, LFS_THEIRS);
 }
 
 errint_t lfs_match_fragments(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_match **out,

@@ -317,3 +317,37 @@ onEach("rows that only the target has are kept when the picked commit removes th
   await pick(g, "main", "f@4");
   await checkThenUnmount(g, { main: changed(TWENTY, [8, 9], { v: "up" }) });
 });
+
+// Rows that a pick brought stand in one file on both sides, until a compaction takes them along, here or there.
+for (const who of [["f"], ["main"], ["f", "main"]])
+  for (const gone of [[], [101, 102]])
+    onEach(
+      `picked, compacted by ${who.join(" and ")}${gone.length ? ", some of them deleted" : ""}, and merged: every row once`,
+      async (t, engine) => {
+        const g = await scratch(t, engine, rows(0, 10), rows(10, 2));
+        await g.fork("f");
+        await g.op("main", "add", { rows: rows(100, 4, "m") });
+        await g.op("main", "mergeInsert", { on: "id", rows: [{ id: 11, v: "in", n: 1 }, { id: 50, v: "in", n: 2 }] });
+        await pick(g, "f", "main@3..4 squash");
+        if (gone.length) await g.op("f", "delete", { where: `id IN (${gone})` });
+        await g.op("f", "add", { rows: rows(200, 2, "f") });
+        await g.op("main", "add", { rows: rows(300, 2, "m") });
+        for (const branch of who) await g.op(branch, "optimize");
+        await merge(g, "main", "f");
+        const all = [...rows(0, 11), { id: 11, v: "in", n: 1 }, { id: 50, v: "in", n: 2 }, ...rows(100, 4, "m"), ...rows(200, 2, "f"), ...rows(300, 2, "m")];
+        await checkThenUnmount(g, { main: without(all, ...gone) });
+      },
+    );
+
+onEach("picked, compacted, and its history cleaned away: what nobody can tell apart is not merged", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 2));
+  await g.fork("f");
+  await g.op("main", "add", { rows: rows(100, 4, "m") });
+  await pick(g, "f", "main@3");
+  await g.op("f", "add", { rows: rows(200, 2, "f") });
+  await g.op("f", "clean"); // compacts, too
+  await mergeFails(g, "main", "f", "EOPNOTSUPP", "refused");
+  await g.op("main", "optimize");
+  await mergeFails(g, "main", "f", "EOPNOTSUPP", "refused");
+  await checkThenUnmount(g, { main: [...rows(0, 12), ...rows(100, 4, "m")] });
+});
