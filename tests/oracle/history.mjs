@@ -141,6 +141,7 @@ class History {
     const { outcome, wrote } = judge(r, this.know(p), { ours, ...this.context(step) });
     this.count(`${step.kind}: ${outcome}`);
     step.outcome = outcome;
+    if (process.env.LANCEFS_TOLD) console.log(r.answer.text.replace(/^#.*\n/gm, ""));
     if (looked && r.code !== 0) assert.equal(looked.errno, r.errno, `the preview of a merge that failed (${outcome})`);
     if (wrote) return this.written(step, ours, p, { version: Number(r.answer.version), looked });
     if (looked?.seen && r.answer.result === "up-to-date") expectRows(looked.seen, shown(ours.rows, ours.columns), looked.where);

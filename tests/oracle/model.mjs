@@ -95,6 +95,7 @@ export class Model {
       moved: p.theirs.compacted || p.theirs.moved,
       replaced: p.theirs.replaced,
       undone: p.undone,
+      brought: op === "merge" ? p.theirsState : undefined,
       ...marks,
     });
     if (p.back) for (const how of removed.values()) how.cause = state;

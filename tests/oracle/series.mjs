@@ -63,13 +63,14 @@ function madeBy(r) {
   return out;
 }
 
-// A step without a version of its own: held already, or nothing changed by it. What it brought is held from then on.
+// A step without a version of its own: held already, or nothing changed by it. What it brought is held from then on; a pick
+// that changes nothing is not recorded.
 function skipped(p, now, { label, state }, op, r) {
   if (p.result !== "up-to-date") {
     if (sure(p).length) assert.fail(`${label} was skipped where the model sees conflicts in ${sure(p).join(" ")}: ${quoted(r)}`);
     if (!changesNothing(p, now)) assert.fail(`${label} was skipped, but it changes something: ${quoted(r)}`);
   }
-  return { ...now, vector: op === "merge" ? join(now.vector, state.vector) : now.vector, picked: p.picked ?? now.picked };
+  return { ...now, vector: op === "merge" ? join(now.vector, state.vector) : now.vector, picked: (op === "merge" && p.picked) || now.picked };
 }
 
 // A command that stopped, at which of its steps? What comes before must go through, as far as it can be told without

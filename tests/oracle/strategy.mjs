@@ -28,6 +28,15 @@ function without(state, causes) {
   return { ...state, rows };
 }
 
+// Where the winner's compaction cannot be told from an update any more, rows that the loser deleted can count as updated there,
+// and come back.
+function untold(p, { rows, open }) {
+  const [winner, won] = p.policy.rows === "source-wins" ? [p.theirs, p.theirsState] : [p.ours, p.oursState];
+  if (!winner.moved && !(winner.compacted && winner.cleaned)) return { rows, open };
+  const back = [...p.base.rows.keys()].filter((tok) => won.rows.has(tok) && !rows.has(tok));
+  return { rows: new Map([...rows, ...back.map((tok) => [tok, won.rows.get(tok)])]), open: new Set([...open, ...back]) };
+}
+
 // { rows, escalated }: what must come of it with the strategy; `stuck` where it may stay a conflict, or must.
 export function settle(model, p, three, more) {
   const causes = new Set(),
@@ -42,7 +51,7 @@ export function settle(model, p, three, more) {
       next = left.map((x) => x.cause).filter((c) => c && !causes.has(c));
     if (left.some((x) => x.stuck)) return { stuck: true };
     const maybe = [...now.maybe, ...now.sure.filter((_, i) => left[i].doubtful)];
-    if (!left.some((x) => x.cause)) return { rows: now.rows, open: now.open, maybe, escalated: causes.size > 0, causes };
+    if (!left.some((x) => x.cause)) return { ...untold(p, now), maybe, escalated: causes.size > 0, causes };
     if (!next.length) return { stuck: true };
     for (const x of left) if (x.cause) at.set(x.cause, Math.max(x.at, at.get(x.cause) ?? 0));
     for (const c of next) causes.add(c);

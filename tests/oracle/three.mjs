@@ -18,6 +18,7 @@ export function side(model, tip, base) {
       held.add(tok);
       if (!undone.has(tok)) out.ever.add(tok);
     }
+    for (const tok of broughtTo(s, base)) if (!undone.has(tok)) out.ever.add(tok);
     if (s.op === "undo") for (const tok of s.prev.rows.keys()) if (!s.rows.has(tok)) undone.add(tok);
     for (const [tok, how] of s.removed)
       if (base.rows.has(tok) && !tip.rows.has(tok) && !out.removed.has(tok)) out.removed.set(tok, { ...how, at: s });
@@ -48,6 +49,15 @@ export function side(model, tip, base) {
     out.removed.set(tok, how);
   }
   return out;
+}
+
+// Rows that a merge's source held on its way to it: their fragments may have come along.
+function* broughtTo(state, base) {
+  const known = (line) => Math.max(base.vector.get(line.id) ?? 0, state.prev?.vector.get(line.id) ?? 0);
+  for (let s = state.brought; s && s.number > known(s.line); s = s.prev) {
+    yield* s.rows.keys();
+    yield* broughtTo(s, base);
+  }
 }
 
 // The copy that took the row's place, if one that descends from it lives there: a merge may have brought both.
