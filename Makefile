@@ -3,7 +3,8 @@
 #   make                 build/lancefs, build/fsck.lancefs (and build/liblancefs.a, all that is true without FUSE)
 #   make unit            build and run the unit tests
 #   make soak            5000 random histories against the model (LANCEFS_HISTORIES, LANCEFS_SEED say how many, from where),
-#                        and writers and mergers on one branch for ten minutes (LANCEFS_SOAK_SECONDS)
+#                        and writers and mergers on one branch for ten minutes (LANCEFS_SOAK_SECONDS), and a second try
+#                        after every kill in a change of names
 #   make layers          compile every layer of core/ with the headers of the lower ones alone
 #   make install         PREFIX=/usr/local DESTDIR= and the directories below; make uninstall takes the same
 #   make deb             Debian packages in build/deb, with lintian's opinion (scripts/deb.sh)
@@ -79,6 +80,7 @@ soak: $(BUILD)/lancefs
 	  --histories $(or $(LANCEFS_HISTORIES),5000)
 	LANCEFS=$(CURDIR)/$(BUILD)/lancefs.soak LANCEFS_SOAK_SECONDS=$(or $(LANCEFS_SOAK_SECONDS),600) \
 	  node --test tests/writes/soak.test.mjs
+	LANCEFS=$(CURDIR)/$(BUILD)/lancefs.soak LANCEFS_STOPS=0 node --test tests/crash/stop_names.test.mjs
 
 # Arrows point down only: a layer sees its own headers and those of the layers before it.
 LAYERS := util format store table merge commit verbs report

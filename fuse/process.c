@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "fuse/hooks.h"
+#include "util/cancel.h"
 #include "util/cleanup.h"
 
 enum { LOOK_MS = 50 /* how soon a cancel is seen */, GRACE_MS = 2000 /* between SIGTERM and SIGKILL */ };
@@ -122,7 +123,7 @@ static int64_t now_ms(void) {
 
 /* Serve the pipes until it ends, or until `until`, or until it is cancelled. */
 static void attend(struct child *c, int64_t until, const atomic_bool *cancel) {
-    while (!c->exited && now_ms() < until && !(cancel && atomic_load(cancel))) {
+    while (!c->exited && now_ms() < until && !lfs_is_cancelled(cancel)) {
         struct pollfd fds[] = {
             {.fd = c->pidfd, .events = POLLIN}, {.fd = c->in, .events = POLLOUT}, {.fd = c->out, .events = POLLIN}};
         int64_t left = until - now_ms();
@@ -151,7 +152,7 @@ errint_t lfs_process_run(const struct lfs_process *process, int *status, struct 
     if (result == 0) {
         attend(&c, now_ms() + (int64_t)process->timeout_seconds * 1000, process->cancel);
         if (!c.exited) {
-            bool cancelled = process->cancel && atomic_load(process->cancel);
+            bool cancelled = lfs_is_cancelled(process->cancel);
             end(&c);
             result = cancelled ? lfs_fail(err, LFS_E_INTERRUPTED, "interrupted while %s ran: nothing was committed",
                                           process->path)

@@ -10,6 +10,7 @@
 #include "format/wire.h"
 #include "store/file.h"
 #include "table/lock.h"
+#include "util/cancel.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -85,7 +86,7 @@ static errint_t publish(struct attempt *a, struct lfs_error *err) {
     LFS_TRY(own_directory(a, "_versions", &a->versions_dir, err));
     lfs_manifest_name(a->request->naming, a->build.version, a->name);
     LFS_TRY(lfs_manifest_encode(&a->next, &bytes, err));
-    if (a->request->cancel && atomic_load(a->request->cancel))
+    if (lfs_is_cancelled(a->request->cancel))
         return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
     errint_t result = lfs_write_new(lfs_dataset_root_fd(a->request->dataset), a->versions_dir, a->name, &bytes,
                                     a->request->sync, err);

@@ -12,13 +12,13 @@
 #include "store/file.h"
 #include "store/flush.h"
 #include "table/root.h"
+#include "util/cancel.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 #include "util/log.h"
 
 int lfs_placer_root_fd(const struct lfs_placer *p) { return lfs_dataset_root_fd(p->dataset); }
 
-static bool cancelled(const struct lfs_placer *p) { return p->cancel && atomic_load(p->cancel); }
 
 /* Blob side files lie beside a data file in data/<stem>/; only tables with blob columns have any, and looking for them
  * costs a system call a file. */
@@ -155,22 +155,6 @@ errint_t lfs_placer_make_storage(struct lfs_placer *p, char **storage, struct lf
     return 0;
 }
 
-/* A copy, unless an earlier one is there: names are unique, so a file of that name and size is this one. */
-static errint_t copy_file(struct lfs_placer *p, int fd, const struct stat *st, const char *directory, const char *name,
-                          struct lfs_error *err) {
-    struct stat there;
-    char *path = lfs_join(p->arena, directory, name);
-    if (!path)
-        return lfs_fail_nomem(err);
-    LFS_AUTO_FD other = lfs_open_beneath(lfs_placer_root_fd(p), path, O_PATH, 0);
-    if (other < 0)
-        return lfs_copy_new(fd, lfs_placer_root_fd(p), directory, name, p->sync,
-                            &(struct lfs_copying){p->cancel, p->progress}, err);
-    if (fstat(other, &there) == 0 && there.st_size == st->st_size)
-        return 0;
-    return lfs_fail(err, LFS_E_CORRUPT, "%s is in the way: another file of that name", path);
-}
-
 /* `size` is what the manifest says (0: unknown): a file of another size is damaged and is not taken over. */
 static errint_t check_size(const struct lfs_location *from, const struct stat *st, uint64_t size,
                            struct lfs_error *err) {
@@ -189,7 +173,8 @@ static errint_t bring_copy(struct lfs_placer *p, const struct lfs_location *from
     if (fstat(fd, &st) < 0)
         return lfs_fail_errno(err, errno, "cannot stat %s/%s", from->directory, from->name);
     LFS_TRY(check_size(from, &st, size, err));
-    return copy_file(p, fd, &st, directory, name, err);
+    return lfs_copy_once(fd, lfs_placer_root_fd(p), directory, name, p->sync,
+                         &(struct lfs_copying){p->cancel, p->progress}, err);
 }
 
 /* Link, without opening it, a file of the data set. *linked: 0, 1 (it was there already), or why not, as a negative
@@ -224,7 +209,7 @@ static errint_t bring_link(struct lfs_placer *p, const struct lfs_location *from
 errint_t lfs_placer_bring(struct lfs_placer *p, const struct lfs_location *from, uint64_t size, const char *directory,
                           const char *name, bool copy, bool is_own, struct lfs_error *err) {
     int linked = -EXDEV;
-    if (cancelled(p))
+    if (lfs_is_cancelled(p->cancel))
         return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
     if (!copy && from->inside)
         LFS_TRY(bring_link(p, from, size, directory, name, &linked, err));

@@ -163,6 +163,12 @@ bool lfs_is_layout_name(const char *segment) {
     return false;
 }
 
+bool lfs_is_data_stem(const char *name) {
+    return strlen(name) == 50 && strspn(name, "01") >= 24 && strspn(name, "0123456789abcdef") == 50;
+}
+
+bool lfs_is_uuid(const char *name) { return strlen(name) == 36 && strspn(name, "0123456789abcdef-") == 36; }
+
 errint_t lfs_tag_name_check(const char *name, struct lfs_error *err) {
     LFS_TRY(check_length("tag", name, err));
     LFS_TRY(check_characters("tag", name, ".-_", err));

@@ -26,6 +26,11 @@ errint_t lfs_branch_name_check(const char *name, struct lfs_error *err);
  * _indices, _refs, tree, _lancefs)? The additional rule of lance-format section 2.1. */
 bool lfs_is_layout_name(const char *segment);
 
+/* Is it the stem of a data file as stock names them (24 binary digits, 26 hex digits); is it a uuid? Directories of such names
+ * belong to one file or index each. */
+bool lfs_is_data_stem(const char *name);
+bool lfs_is_uuid(const char *name);
+
 errint_t lfs_tag_name_check(const char *name, struct lfs_error *err);
 
 /* Object-store part encoding as stock names its ref files: '/' -> %2F, bytes outside printable ASCII and the reserved

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 
+#include "util/cancel.h"
 #include "util/cleanup.h"
 
 enum { OPEN_TRIES_MAX = 100, NAME_TRIES_MAX = 16, COPY_CHUNK = 1 << 20 };
@@ -254,12 +255,11 @@ int lfs_link_beneath(int source_dirfd, const char *source_path, int dirfd, const
     return lfs_link_at(from, last, to, name);
 }
 
-static bool is_cancelled(const struct lfs_copying *c) { return c->cancel && atomic_load(c->cancel); }
 
 /* By the kernel alone. *offset: how far it came; 0 where it cannot do that here. */
 static errint_t copy_range(int source, int target, const char *name, const struct lfs_copying *c, off_t *offset,
                            struct lfs_error *err) {
-    while (!is_cancelled(c)) {
+    while (!lfs_is_cancelled(c->cancel)) {
         ssize_t n = copy_file_range(source, offset, target, NULL, COPY_CHUNK, 0);
         if (n == 0 || (n < 0 && errno != EINTR && *offset == 0))
             return 0;
@@ -276,7 +276,7 @@ static errint_t read_and_write(int source, int target, const char *name, const s
     off_t offset = 0;
     if (!lfs_buf_extend(&chunk, COPY_CHUNK))
         return lfs_fail_nomem(err);
-    while (!is_cancelled(c)) {
+    while (!lfs_is_cancelled(c->cancel)) {
         ssize_t n = pread(source, chunk.data, COPY_CHUNK, offset);
         if (n < 0 && errno == EINTR)
             continue;
@@ -320,4 +320,17 @@ errint_t lfs_copy_new(int source_fd, int dirfd, const char *directory, const cha
     if (result < 0)
         unlinkat(dir, staged, 0);
     return result;
+}
+
+errint_t lfs_copy_once(int source_fd, int dirfd, const char *directory, const char *name, bool sync,
+                       const struct lfs_copying *copying, struct lfs_error *err) {
+    struct stat a, b;
+    LFS_AUTO_FD dir = lfs_open_beneath(dirfd, directory, O_PATH | O_DIRECTORY, 0);
+    if (dir < 0)
+        return lfs_fail_errno(err, -dir, "cannot open %s", directory);
+    if (fstatat(dir, name, &b, AT_SYMLINK_NOFOLLOW) < 0)
+        return lfs_copy_new(source_fd, dirfd, directory, name, sync, copying, err);
+    if (fstat(source_fd, &a) == 0 && S_ISREG(b.st_mode) && a.st_size == b.st_size)
+        return 0;
+    return lfs_fail(err, LFS_E_CORRUPT, "%s/%s is in the way: another file of that name", directory, name);
 }

@@ -59,5 +59,9 @@ struct lfs_copying {
 };
 errint_t lfs_copy_new(int source_fd, int dirfd, const char *directory, const char *name, bool sync,
                       const struct lfs_copying *copying, struct lfs_error *err);
+/* The same, unless an earlier copy is there: names are unique, so a file of that name and size is this one. LFS_E_CORRUPT
+ * where another file is in the way. */
+errint_t lfs_copy_once(int source_fd, int dirfd, const char *directory, const char *name, bool sync,
+                       const struct lfs_copying *copying, struct lfs_error *err);
 
 #endif

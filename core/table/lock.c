@@ -5,6 +5,7 @@
 #include <sys/file.h>
 
 #include "table/dataset_impl.h"
+#include "util/cancel.h"
 #include "util/cleanup.h"
 
 enum { RETRY_NS = 5000000 }; /* a blocking flock could not be interrupted by a command's own cancel */
@@ -16,7 +17,7 @@ int lfs_dataset_lock(struct lfs_dataset *ds, enum lfs_lock how, const atomic_boo
     while (flock(fd, (how == LFS_LOCK_ALONE ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             break; /* no locks here */
-        if (cancel && atomic_load(cancel))
+        if (lfs_is_cancelled(cancel))
             return lfs_fail(err, LFS_E_INTERRUPTED,
                             "interrupted while waiting for another command: nothing was changed");
         nanosleep(&(struct timespec){0, RETRY_NS}, NULL);

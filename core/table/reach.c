@@ -9,6 +9,7 @@
 #include "store/file.h"
 #include "table/location.h"
 #include "table/references.h"
+#include "util/cancel.h"
 #include "util/cleanup.h"
 #include "util/map.h"
 
@@ -255,7 +256,7 @@ static errint_t read_home(struct reading *r, size_t i_home) {
     for (size_t i = 0; i < n; i++) {
         if (!entries[i].is_file || !is_manifest(entries[i].name))
             continue;
-        if (r->options->cancel && atomic_load(r->options->cancel))
+        if (lfs_is_cancelled(r->options->cancel))
             return lfs_fail(r->err, LFS_E_INTERRUPTED, "interrupted: nothing was changed");
         LFS_TRY(read_manifest(r, i_home, entries[i].name));
     }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "table/lock.h"
+#include "util/cancel.h"
 #include "util/cleanup.h"
 #include "verbs/fsck_impl.h"
 #include "verbs/names.h"
@@ -92,7 +93,7 @@ static errint_t check_home(struct lfs_fsck *f, const struct lfs_home *home) {
     for (size_t i = 0; i < n; i++) {
         uint64_t number = 0;
         enum lfs_naming naming;
-        if (f->options->cancel && atomic_load(f->options->cancel))
+        if (lfs_is_cancelled(f->options->cancel))
             return lfs_fail(f->err, LFS_E_INTERRUPTED, "interrupted");
         if (!is_manifest(entries[i].name))
             continue;

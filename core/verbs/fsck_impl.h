@@ -26,6 +26,17 @@ void lfs_fsck_error(struct lfs_fsck *f, const char *format, ...) __attribute__((
 void lfs_fsck_note(struct lfs_fsck *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lfs_fsck_corrected(struct lfs_fsck *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* What is known of a file that some version names. */
+struct lfs_checked {
+    bool there, is_lance;
+    uint64_t size;
+    bool has_rows; /* a data file that tells how many it holds */
+    uint64_t rows;
+    const char *why; /* it cannot be opened */
+};
+/* fsck_file.c: fills is_lance, has_rows and rows. What it does not understand it leaves unsaid. */
+void lfs_fsck_look_inside(int fd, uint64_t size, struct lfs_checked *out);
+
 /* fsck_refs.c: refs, tags, directories and lines against each other. */
 errint_t lfs_fsck_refs(struct lfs_fsck *f);
 /* fsck_version.c: one manifest file of a home and everything that it names. */

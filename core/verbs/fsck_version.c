@@ -17,13 +17,6 @@
 #include "util/limits.h"
 #include "verbs/fsck_impl.h"
 
-/* What is known of a file that some version names. */
-struct lfs_checked {
-    bool there, is_lance;
-    uint64_t size;
-    const char *why; /* it cannot be opened */
-};
-
 struct check {
     struct lfs_fsck *f;
     const struct lfs_home *home;
@@ -43,7 +36,6 @@ static const char *branch_of(const struct check *c) {
 static void look(const struct check *c, const struct lfs_location *l, struct lfs_checked *out) {
     struct stat st;
     struct lfs_error why;
-    char magic[4];
     LFS_AUTO_FD fd = lfs_location_open(c->f->ds, l, &why);
     if (fd < 0 || fstat(fd, &st) < 0) {
         out->why = lfs_strdup(c->f->arena, fd < 0 ? why.message : "cannot stat it");
@@ -51,7 +43,7 @@ static void look(const struct check *c, const struct lfs_location *l, struct lfs
     }
     out->there = true;
     out->size = (uint64_t)st.st_size;
-    out->is_lance = st.st_size >= 4 && pread(fd, magic, 4, st.st_size - 4) == 4 && memcmp(magic, "LANC", 4) == 0;
+    lfs_fsck_look_inside(fd, out->size, out);
 }
 
 /* Each file is looked at once, however many versions name it. NULL when memory is short. */
@@ -128,14 +120,14 @@ static errint_t find_file(const struct check *c, enum lfs_file_kind kind, bool h
     return has_base && (*out)->there ? note_moved(c, base, l) : 0;
 }
 
-static errint_t check_data_file(const struct check *c, uint64_t fragment, const LanceDataFile *file) {
+static errint_t check_data_file(const struct check *c, const LanceFragment *frag, const LanceDataFile *file) {
     struct lfs_location l;
     const struct lfs_checked *s;
     const Lance__Table__DataStorageFormat *format = c->m->data_format;
     unsigned major = 0, minor = 0;
     bool mixed = (c->m->reader_feature_flags & 256) != 0;
     if (!file->path || !*file->path) {
-        lfs_fsck_error(c->f, "%s: fragment %" PRIu64 " has a data file without a name", c->what, fragment);
+        lfs_fsck_error(c->f, "%s: fragment %" PRIu64 " has a data file without a name", c->what, frag->id);
         return 0;
     }
     if (file->file_major_version >= 2 && file->n_column_indices < file->n_fields)
@@ -154,6 +146,11 @@ static errint_t check_data_file(const struct check *c, uint64_t fragment, const 
                        l.directory, l.name, s->size, file->file_size_bytes);
     else if (!s->is_lance)
         lfs_fsck_error(c->f, "%s/%s is no Lance file: it was overwritten; restore the file", l.directory, l.name);
+    else if (s->has_rows && frag->physical_rows && s->rows != frag->physical_rows)
+        lfs_fsck_error(c->f,
+                       "%s/%s holds %" PRIu64 " rows, but %s says that fragment %" PRIu64 " has %" PRIu64
+                       ": rows are not seen, and a compaction drops them; restore an older version",
+                       l.directory, l.name, s->rows, c->what, frag->id, frag->physical_rows);
     return 0;
 }
 
@@ -245,7 +242,7 @@ static errint_t check_fragments(const struct check *c) {
         if (!frag->n_files)
             lfs_fsck_error(c->f, "%s: fragment %" PRIu64 " has no data file", c->what, frag->id);
         for (size_t k = 0; k < frag->n_files; k++)
-            LFS_TRY(check_data_file(c, frag->id, frag->files[k]));
+            LFS_TRY(check_data_file(c, frag, frag->files[k]));
         if (frag->deletion_file)
             LFS_TRY(check_deletion_file(c, frag));
     }

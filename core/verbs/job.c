@@ -9,6 +9,7 @@
 #include "merge/match.h"
 #include "merge/report.h"
 #include "util/bitmap.h"
+#include "util/cancel.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 #include "verbs/answer.h"
@@ -424,7 +425,7 @@ static void say_dry(struct lfs_job *job) {
 /* --- one try, and the next --- */
 
 static bool cancelled(const struct lfs_job *job) {
-    return job->context->call->cancel && atomic_load(job->context->call->cancel);
+    return lfs_is_cancelled(job->context->call->cancel);
 }
 
 /* Versions that a series has planned can be read like any other. */

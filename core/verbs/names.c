@@ -10,6 +10,7 @@
 #include "store/file.h"
 #include "table/homes.h"
 #include "table/lock.h"
+#include "util/cancel.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "verbs/names_impl.h"
@@ -76,7 +77,7 @@ errint_t lfs_change_record(struct lfs_change *c, const struct lfs_record *record
         lfs_buf_printf(&text, "%s%s", i ? " " : "", record->words[i]); /* names hold no blanks */
     lfs_buf_puts(&text, "\n");
     LFS_TRY(lfs_buf_check(&text, err));
-    if (c->names->cancel && atomic_load(c->names->cancel))
+    if (lfs_is_cancelled(c->names->cancel))
         return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was changed");
     return lfs_write_new(c->root, c->dir, RECORD, &text, c->sync, err);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "store/file.h"
+#include "util/cancel.h"
 #include "util/cleanup.h"
 
 /* --- names --- */
@@ -20,13 +21,6 @@ static bool ends_in(const char *name, const char *end) {
 static bool is_staged(const char *name) {
     return strncmp(name, ".tmp", 4) == 0 || strstr(name, ".manifest#") || strstr(name, ".json.tmp.");
 }
-
-/* The stem of a data file as stock names them: 24 binary digits, 26 hex digits. */
-static bool is_stem(const char *name) {
-    return strlen(name) == 50 && strspn(name, "01") >= 24 && strspn(name, "0123456789abcdef") == 50;
-}
-
-static bool is_uuid(const char *name) { return strlen(name) == 36 && strspn(name, "0123456789abcdef-") == 36; }
 
 /* --- one file --- */
 
@@ -65,7 +59,7 @@ static errint_t is_last_name(struct lfs_sweep *s, const struct stat *st, bool *l
 static errint_t take(struct lfs_sweep *s, int dir, const char *directory, const char *name, enum lfs_swept_kind kind,
                      const struct stat *st, struct lfs_error *err) {
     bool last;
-    if (s->cancel && atomic_load(s->cancel))
+    if (lfs_is_cancelled(s->cancel))
         return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: what was removed until then was held by nothing");
     LFS_TRY(is_last_name(s, st, &last, err));
     if (s->remove && unlinkat(dir, name, 0) < 0)
@@ -255,8 +249,8 @@ static errint_t sweep_home(struct lfs_sweep *s, const struct lfs_home *home, str
         LFS_TRY(sweep_part(s, home, &parts[i], err));
     if (s->only_staged)
         return 0;
-    LFS_TRY(sweep_trees(s, home, "data", is_stem, ".lance", LFS_SWEPT_DATA, err));
-    LFS_TRY(sweep_trees(s, home, "_indices", is_uuid, "", LFS_SWEPT_INDEXES, err));
+    LFS_TRY(sweep_trees(s, home, "data", lfs_is_data_stem, ".lance", LFS_SWEPT_DATA, err));
+    LFS_TRY(sweep_trees(s, home, "_indices", lfs_is_uuid, "", LFS_SWEPT_INDEXES, err));
     return home->kind == LFS_HOME_LINE ? end_line(s, home, err) : 0;
 }
 

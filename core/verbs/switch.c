@@ -46,21 +46,15 @@ static errint_t init(struct move *m, struct lfs_change *c, const char *name, con
 
 static errint_t copy_one(struct lfs_change *c, const char *from, const char *to, const char *name,
                          struct lfs_error *err) {
-    struct stat a, b;
-    char *source = lfs_join(c->arena, from, name), *target = lfs_join(c->arena, to, name);
-    if (!source || !target)
+    char *source = lfs_join(c->arena, from, name);
+    if (!source)
         return lfs_fail_nomem(err);
     LFS_AUTO_FD fd = lfs_open_regular(c->root, source);
     if (fd == -ENOENT)
         return 0; /* cleaned up since it was listed: nobody's */
-    if (fd < 0 || fstat(fd, &a) < 0)
-        return lfs_fail_errno(err, fd < 0 ? -fd : errno, "cannot open %s", source);
-    LFS_AUTO_FD other = lfs_open_beneath(c->root, target, O_PATH, 0);
-    if (other < 0)
-        return lfs_copy_new(fd, c->root, to, name, c->sync, &(struct lfs_copying){0}, err);
-    if (fstat(other, &b) == 0 && a.st_size == b.st_size)
-        return 0; /* a copy of an earlier try: names are unique */
-    return lfs_fail(err, LFS_E_CORRUPT, "%s is in the way: another file of that name", target);
+    if (fd < 0)
+        return lfs_fail_errno(err, -fd, "cannot open %s", source);
+    return lfs_copy_once(fd, c->root, to, name, c->sync, &(struct lfs_copying){.cancel = c->names->cancel}, err);
 }
 
 /* Files that are being written have names of other forms (lance-format section 1.1), and are nobody's yet. */
@@ -95,10 +89,7 @@ static errint_t share_dir(struct lfs_change *c, const char *from, const char *to
 }
 
 /* Directories that belong to one file: the blobs of a data file, an index. Others are the way to branches. */
-static bool is_of_one(const char *name) {
-    size_t length = strlen(name);
-    return (length == 50 || length == 36) && strspn(name, "0123456789abcdef-") == length;
-}
+static bool is_of_one(const char *name) { return lfs_is_data_stem(name) || lfs_is_uuid(name); }
 
 static errint_t share_part(struct lfs_change *c, const char *from, const char *to, const char *part,
                            struct lfs_error *err) {

@@ -4,18 +4,22 @@
 // file's first line is n. 0 counts without killing. Each call adds a line to LANCEFS_STOP_COUNT: its number, its name and
 // the file that it is about. With LANCEFS_STOP_HOLD=PATH it is not killed but held: a
 // line goes into the fifo PATH.here, and it goes on when one comes out of the fifo PATH.on. Meanwhile each call that opens a
-// file adds a line to LANCEFS_STOP_OPENS, if that is set.
+// file adds a line to LANCEFS_STOP_OPENS, if that is set. With LANCEFS_STOP_COPIES=DIR it is neither: before each call the
+// tree LANCEFS_STOP_ROOT is copied to DIR/<its number>, which is what a kill at that call leaves (but not before a flush:
+// the call after it finds the same).
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 
 #include "preload.h"
 
@@ -70,6 +74,17 @@ static void hold(const char *prefix) {
     raw(SYS_close, on);
 }
 
+static void copy_tree(const char *to) {
+    char path[600];
+    pid_t child;
+    int status = 1;
+    snprintf(path, sizeof path, "%s/%ld", to, count);
+    char *const arguments[] = {"cp", "-a", getenv("LANCEFS_STOP_ROOT"), path, NULL};
+    char *const environment[] = {"PATH=/usr/bin:/bin", NULL}; // without this library
+    if (posix_spawnp(&child, "cp", NULL, NULL, arguments, environment) || waitpid(child, &status, 0) < 0 || status)
+        abort(); // a test must not miss a state
+}
+
 // `name` in the directory `dir`, or "" for the file `dir` itself.
 static void before(const char *call, int dir, const char *name) {
     const char *path = getenv("LANCEFS_STOP_ARMED");
@@ -83,6 +98,8 @@ static void before(const char *call, int dir, const char *name) {
     }
     count++;
     write_line("LANCEFS_STOP_COUNT", count, call, dir, name);
+    if (getenv("LANCEFS_STOP_COPIES") && !strstr(call, "sync"))
+        copy_tree(getenv("LANCEFS_STOP_COPIES"));
     if (count == read_limit(path) && getenv("LANCEFS_STOP_HOLD"))
         hold(getenv("LANCEFS_STOP_HOLD"));
     else if (count == read_limit(path))

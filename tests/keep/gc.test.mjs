@@ -4,13 +4,15 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { load, tip } from "../interop/manifest.mjs";
 import { answerOf, ctl } from "../harness/control.mjs";
 import { gc, gcFails, KINDS, paths } from "../harness/keep.mjs";
+import { barrier } from "../harness/hooks.mjs";
 import { mount } from "../harness/mount.mjs";
 import { OVERLAP, rows, span, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkStorage, checkThenUnmount, control, merges, mounted, onEach } from "../harness/tip.mjs";
-import { difference, generate, snapshot, workspace } from "../harness/workspace.mjs";
+import { difference, generate, snapshot, stopperPath, workspace } from "../harness/workspace.mjs";
 
 const MAIN = OVERLAP.main;
 const FEATURE = OVERLAP.feature;
@@ -233,17 +235,45 @@ test("what a reader of any retained version needs stays: every version of main a
   assert.deepEqual(await read(), before);
 });
 
-test("the file tells what it does, and a command that runs", async (t) => {
-  const g = await mounted(t, "many_fragments", "lance12", { generated: { args: ["300"] } });
+test("the file tells what it does, and how far a command is that removes", async (t) => {
+  const w = workspace(t),
+    g = { w, ...(await generate(w, "overlap_deletes", "lance12")) },
+    prefix = path.join(w.dir, "sweep"),
+    armed = path.join(w.dir, "armed"),
+    stop = await barrier(w, "sweep");
+  for (let i = 0; i < 5; i++) write(path.join(g.ds, "data", `${"0".repeat(24)}${"abcdef0123456789abcdef012"}${i}.lance`), 100);
+  g.m = await mount(w, g.ds, { env: { LD_PRELOAD: await stopperPath(), LANCEFS_STOP_ARMED: armed, LANCEFS_STOP_HOLD: prefix } });
   assert.match((await answerOf(path.join(g.m.mnt, ".gc"))).text, /^# \.gc: \[older-than=7d\] \[dry-run\]/);
   assert.equal((await answerOf(control(g, "main"))).text.includes(".gc"), false);
+  fs.writeFileSync(armed, "4\n"); // before the fourth file goes
   const running = gc(g);
-  let seen = "";
-  for (let done = false; !done; ) {
-    const { text } = await answerOf(path.join(g.m.mnt, ".gc"));
-    if (/^result: running$/m.test(text)) seen += text;
-    done = await Promise.race([running.then(() => true), new Promise((resolve) => setImmediate(() => resolve(false)))]);
-  }
-  if (seen) assert.match(seen, /^  - (reading manifests|removing files): \d+/m);
-  else t.diagnostic("the command was too quick to be seen");
+  await stop.reached();
+  const a = await answerOf(path.join(g.m.mnt, ".gc"));
+  assert.deepEqual([a.result, a.command, a.progress], ["running", "older-than=0s", ["removing files: 3"]], a.text);
+  fs.rmSync(armed);
+  await stop.release();
+  assert.deepEqual((await running).data, { files: 5, bytes: 500 });
+});
+
+// What the daemon has read from files, of all its system calls.
+const bytesRead = (m) => Number(/^rchar: (\d+)$/m.exec(fs.readFileSync(`/proc/${m.pid}/io`, "utf8"))[1]);
+
+test("manifests never change: what they refer to is read once, and of a new version only that", async (t) => {
+  const g = await mounted(t, "many_fragments", "lance12", { generated: { args: ["120"] } }),
+    sizes = () => span(1, tip(g.ds)).map((v) => fs.statSync(load(g.ds, v).file).size),
+    read = async () => {
+      const before = bytesRead(g.m);
+      await gc(g);
+      return bytesRead(g.m) - before;
+    };
+  const all = sizes().reduce((n, size) => n + size, 0),
+    first = await read();
+  assert.ok(first >= all, `the first one reads all of ${all} bytes: ${first}`);
+  const again = await read();
+  assert.ok(again < all / 10, `another one reads nothing of it again: ${again}`);
+  await stock.lance12.op(g.ds, "main", "add", { rows: rows(9000, 1) });
+  const [newest] = sizes().slice(-1),
+    after = await read();
+  assert.ok(after > newest && after < all / 10 + 4 * newest, `of a new version ${newest} bytes: ${after}`);
+  await g.m.unmount();
 });
