@@ -102,7 +102,7 @@ static bool is_of_refs(const struct lfs_node *place, const char *what) {
 static struct lfs_report_cache *facts_of(const struct lfs_texts *texts);
 
 static struct lfs_report_call report_call(struct lfs_mount *m, const struct lfs_node *place, const char *what) {
-    return (struct lfs_report_call){m->dataset, place->text, what, facts_of(m->texts)};
+    return (struct lfs_report_call){m->dataset, place->text, what, facts_of(m->texts), m->conflicts};
 }
 
 enum lfs_text_is lfs_text_is(struct lfs_mount *m, const struct lfs_node *place, const char *what) {

@@ -90,6 +90,13 @@ static errint_t stamp_line(const struct lfs_report_call *call, struct lfs_arena 
     return 0;
 }
 
+static void stamp_waiting(const struct lfs_report_call *call, struct lfs_stamp *out) {
+    struct lfs_conflicts_at at = {call->conflicts, call->dataset, call->branch, LFS_CONFLICTS};
+    uint64_t mark = call->conflicts ? lfs_conflicts_mark(&at) : 0;
+    if (mark)
+        out->hash = lfs_hash(&mark, sizeof mark, out->hash);
+}
+
 errint_t lfs_report_stamp(const struct lfs_report_call *call, struct lfs_stamp *out, struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     const struct kind *kind = kind_of(call->what);
@@ -98,6 +105,8 @@ errint_t lfs_report_stamp(const struct lfs_report_call *call, struct lfs_stamp *
     *out = (struct lfs_stamp){0};
     if (!arena || !kind)
         return kind ? lfs_fail_nomem(err) : lfs_fail(err, LFS_E_NOT_FOUND, "%s is no report", call->what);
+    if (kind->render == lfs_report_status)
+        stamp_waiting(call, out);
     if (kind->scope != OF_TIP && lfs_stamp_directory(call->dataset, "", "_refs/branches", out) < 0)
         return lfs_fail(err, LFS_E_CORRUPT, "cannot look at the branches");
     if (kind->scope != OF_ALL)
@@ -145,7 +154,7 @@ errint_t lfs_report_render(const struct lfs_report_call *call, struct lfs_buf *o
     struct lfs_error why = {0};
     if (!arena || !kind)
         return kind ? lfs_fail_nomem(err) : lfs_fail(err, LFS_E_NOT_FOUND, "%s is no report", call->what);
-    struct lfs_report report = {.dataset = call->dataset, .arena = arena, .cache = call->cache, .out = out};
+    struct lfs_report report = {.dataset = call->dataset, .arena = arena, .cache = call->cache, .conflicts = call->conflicts, .out = out};
     size_t start = out->length;
     LFS_TRY(lfs_dataset_branch(call->dataset, arena, call->branch, &report.branch, err));
     if (kind->scope != OF_TIP)

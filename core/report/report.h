@@ -3,7 +3,7 @@
  * Reports: what a branch is, as text for people and pipes (interface.md section 2). UTF-8, one record a line, its fields
  * separated by tabs, behind header lines that begin with '#'. Nothing in a data set can break a record: see line.h.
  *
- * A report is a function of the data set alone. What it was made of can be asked for, so that a caller keeps a text for
+ * A report is a function of the data set alone, but for the command that waits for choices in .status. What it was made of can be asked for, so that a caller keeps a text for
  * as long as that stays the same. Nothing is written; thread safe.
  */
 #ifndef LFS_REPORT_REPORT_H
@@ -15,6 +15,7 @@
 #include "table/dataset.h"
 #include "table/stamp.h"
 #include "util/buf.h"
+#include "verbs/conflicts.h"
 
 #define LFS_REPORT_DIFF ".diff" /* a directory: .diff/<ref> */
 
@@ -31,6 +32,7 @@ struct lfs_report_call {
     const char *branch;             /* its name */
     const char *what;               /* ".log", or ".diff/<ref>"; the ref as it is or percent-encoded */
     struct lfs_report_cache *cache; /* may be NULL */
+    struct lfs_conflicts *conflicts; /* commands that wait for choices; NULL: none does */
 };
 
 enum lfs_report_is { LFS_REPORT_NONE, LFS_REPORT_FILE, LFS_REPORT_DIRECTORY };

@@ -13,9 +13,10 @@ struct lfs_report {
     struct lfs_arena *arena;
     struct lfs_lines lines;
     struct lfs_branch branch;
-    struct lfs_version *tip;        /* of the branch; released by the caller of the report's function */
-    struct lfs_report_cache *cache; /* may be NULL */
-    const char *ref;                /* .diff: what it is compared with */
+    struct lfs_version *tip;         /* of the branch; released by the caller of the report's function */
+    struct lfs_report_cache *cache;  /* may be NULL */
+    struct lfs_conflicts *conflicts; /* may be NULL */
+    const char *ref;                 /* .diff: what it is compared with */
     struct lfs_buf *out;
     struct timespec time; /* of the newest commit in the text; the tip's to begin with */
 };

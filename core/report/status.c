@@ -114,6 +114,48 @@ static errint_t put_last_merge(struct lfs_report *report, struct lfs_error *err)
     return 0;
 }
 
+/* Something to type in the branch's directory. */
+static void put_typed(struct lfs_report *report, const char *word, const char *file) {
+    lfs_line_text(report->out, lfs_sprintf(report->arena, "echo %s > %s", word, file));
+}
+
+/* What is typed next: a line for the first conflict without a choice, either side; or what goes on when all are chosen. */
+static void put_next(struct lfs_report *report, const struct lfs_conflicts_told *told) {
+    const char *file = lfs_sprintf(report->arena, LFS_CONFLICTS "/%" PRIu64 "/choice", told->next);
+    put_key(report->out, "next");
+    if (told->busy)
+        lfs_line_text(report->out, NULL);
+    if (told->open && told->ours && !told->busy)
+        put_typed(report, "ours", file);
+    if (told->open && told->theirs && !told->busy)
+        put_typed(report, "theirs", file);
+    if (told->open && !told->ours && !told->theirs && !told->busy)
+        put_typed(report, "abort", ".merge");
+    if (!told->open && !told->busy)
+        put_typed(report, "continue", ".merge");
+    lfs_line_end(report->out);
+}
+
+/* The command that stopped on conflicts here and waits for choices. */
+static errint_t put_waiting(struct lfs_report *report, struct lfs_error *err) {
+    struct lfs_conflicts_at at = {report->conflicts, report->dataset, report->branch.name, LFS_CONFLICTS};
+    struct lfs_conflicts_told told = {0};
+    if (report->conflicts)
+        LFS_TRY(lfs_conflicts_tell(&at, report->arena, &told, err));
+    put_key(report->out, "waiting");
+    lfs_line_text(report->out, !told.file ? NULL : told.by_root ? lfs_sprintf(report->arena, "MNT/%s", told.file) : told.file);
+    if (told.file)
+        lfs_line_text(report->out, told.line);
+    lfs_line_end(report->out);
+    if (!told.file)
+        return 0;
+    put_number(report->out, "conflicts", told.count);
+    put_number(report->out, "chosen", told.chosen);
+    put_next(report, &told);
+    lfs_report_raise_time(report, told.time);
+    return 0;
+}
+
 errint_t lfs_report_status(struct lfs_report *report, struct lfs_error *err) {
     const LanceManifest *m = report->tip->manifest.message;
     const LanceIndexSection *indices = report->tip->manifest.indices;
@@ -131,6 +173,7 @@ errint_t lfs_report_status(struct lfs_report *report, struct lfs_error *err) {
              lfs_join(report->arena, lfs_dataset_path(report->dataset), b->dir));
     LFS_TRY(put_parent(report, err));
     LFS_TRY(put_last_merge(report, err));
+    LFS_TRY(put_waiting(report, err));
     put_number(out, "rows", totals.rows);
     put_number(out, "deleted-rows", totals.deleted);
     put_number(out, "fragments", m->n_fragments);

@@ -50,6 +50,22 @@ errint_t lfs_conflicts_list(const struct lfs_conflicts_at *at, struct lfs_arena 
 errint_t lfs_conflicts_image(const struct lfs_conflicts_at *at, struct lfs_views *views, struct lfs_image **out,
                              struct lfs_error *err);
 
+/* What waits on a branch, in `arena`. `what` of `at` means nothing here. */
+struct lfs_conflicts_told {
+    const char *file, *line; /* the control file and what was written to it; NULL: nothing waits */
+    bool by_root;            /* the file is that of the mount */
+    bool busy;               /* it is being continued */
+    size_t count, chosen;
+    bool open;            /* a conflict has no choice: */
+    uint64_t next;        /* the first such, */
+    bool ours, theirs;    /* and what can be taken for it as far as is known */
+    struct timespec time; /* when it stopped last or a choice was made */
+};
+errint_t lfs_conflicts_tell(const struct lfs_conflicts_at *at, struct lfs_arena *arena, struct lfs_conflicts_told *out,
+                            struct lfs_error *err);
+/* Another number whenever that may tell something else; 0: nothing waits. */
+uint64_t lfs_conflicts_mark(const struct lfs_conflicts_at *at);
+
 /* A line written to a choice: "ours" or "theirs". `token` is what lfs_conflicts_look said when the file was opened. Appends
  * what the file then reads as, or the answer of a command that failed. LFS_E_USAGE, LFS_E_STALE (the conflict is not there any
  * more), LFS_E_UNSUPPORTED (that side cannot be taken), LFS_E_BUSY (while the command continues). */
