@@ -127,18 +127,21 @@ onEach("a no: EPERM, its words in the answer, nothing changed; every verb that m
     assert.deepEqual(asked.target, { branch: "main", version: at });
     assert.equal(asked.steps?.length, steps, `${file} ${line}: steps`);
   }
-  assert.equal(hooks.asked("pre-merge").length, 8, "each was asked once");
+  const rebase = await denied(g, "f", ".rebase", "main");
+  assert.deepEqual(rebase.hook, ["no merges on Fridays"], rebase.text);
+  assert.equal(hooks.asked("pre-merge").at(-1).verb, "rebase");
+  assert.equal(hooks.asked("pre-merge").length, 9, "each was asked once");
   const r = await ctl(path.join(g.m.mnt, ".merge"), "f main");
   assert.equal(r.errno, "EPERM", r.answer.text);
   // what moves no tip asks nobody
   assert.equal((await ctl(control(g, "main", ".tag"), "v1")).code, 0);
   assert.equal((await ctl(control(g, "main", ".branch"), "other")).code, 0);
   assert.equal((await ctl(path.join(g.m.mnt, ".gc"), "dry-run")).code, 0);
-  assert.equal(hooks.asked("pre-merge").length, 9);
+  assert.equal(hooks.asked("pre-merge").length, 10);
   // and a yes lets all of it through
   hooks.set("pre-merge", "");
   assert.equal((await ctl(control(g, "main"), "f replay")).code, 0);
-  assert.equal(hooks.asked("pre-merge").length, 10, "a series is asked about once");
+  assert.equal(hooks.asked("pre-merge").length, 11, "a series is asked about once");
   assert.equal((await ctl(control(g, "main", ".rehome"), "all")).code, 0);
 });
 

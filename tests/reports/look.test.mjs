@@ -11,6 +11,8 @@ import { expectRows, rows } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
 import { merges, mounted, onEach } from "../harness/tip.mjs";
 import { ENGINES, generate, needs, snapshot, difference, workspace } from "../harness/workspace.mjs";
+import { aborts, chooses, conflictsDir, stopsOn } from "../harness/conflicts.mjs";
+import { previewOf } from "../harness/previews.mjs";
 import { checkSizes, FILES, parseReport, read, report, status, textOf, unchanged } from "../harness/reports.mjs";
 
 const BRANCHES = ["main", "feature", "exp/sub", "old"];
@@ -25,6 +27,34 @@ onEach("C29 stat, cat, wc, cp, dd, tail, head and diff agree on every report, be
   await unchanged(g, all);
   await merges(g, "main", "feature");
   await unchanged(g, all);
+});
+
+// Reads every file below a directory, hidden ones too.
+const readAll = (dir) => must(sh('find "$1" -type f -exec cat {} + > /dev/null', [dir]));
+
+onEach("every kind of look leaves the storage as it is: reports, the past, tags, previews, conflicts, control files", async (t, engine) => {
+  const g = await mounted(t, "delete_vs_update", engine);
+  fs.symlinkSync("../tree/main/.versions/2", path.join(g.m.mnt, "tags", "t"));
+  const previews = ["u_o", "u_o strategy=source-wins", "u_u strategy=dest-wins", "u_o mode=copy"].map((line) => previewOf(g, "main", line)),
+    past = [g.m.tree("main", ".versions", "1"), path.join(g.m.mnt, "tags", "t")];
+  await unchanged(g, async () => {
+    await readAll(g.m.mnt); // reports and control files of every branch, .branches, .fsck, data, manifests
+    await textOf(path.join(g.m.mnt, ".stats"));
+    for (const ref of ["u_o", "u_u", "d_u", "u_o@1", "tags/t"]) await textOf(report(g, "main", `.diff/${ref}`));
+    for (const line of ["u_o dry-run", "u_u dry-run", "u_u strategy=source-wins dry-run"]) await textOf(previewOf(g, "main", line));
+    for (const dir of [...previews, ...past]) await readAll(`${dir}/`);
+    await sh('getfattr -R -d -m - "$1"', [g.m.tree("main")]);
+  });
+  await stopsOn(g, "main", "u_u", 1);
+  await unchanged(g, async () => {
+    await readAll(conflictsDir(g, "main"));
+    await chooses(g, "main", 0, "theirs");
+    await textOf(report(g, "main", ".status"));
+    for (const e of ENGINES)
+      for (const dir of [...previews, ...past, path.join(conflictsDir(g, "main"), "0", "ours.lance")]) await stock[e].read(dir);
+    await aborts(g, "main");
+  });
+  await unchanged(g, () => g.m.unmount());
 });
 
 onEach("a read-only mount has them too; nothing can be written, cut, removed or put in their place", async (t, engine) => {
