@@ -10,6 +10,7 @@
 #include "fuse/mount.h"
 #include "fuse/previews.h"
 #include "fuse/staged.h"
+#include "fuse/standing.h"
 #include "fuse/tag_refs.h"
 #include "fuse/texts.h"
 #include "util/cleanup.h"
@@ -129,23 +130,15 @@ static errint_t in_root(struct lookup *l) {
 
 /* The node of a branch is the directory's too: a branch that was deleted and made again under its name is another. */
 static errint_t branch_directory(struct lookup *l, const struct lfs_shown_branch *shown, bool encoded) {
-    struct stat st;
     const struct lfs_branch *branch = shown->branch;
-    LFS_AUTO_FD fd = lfs_dataset_open_beneath(l->m->dataset, branch->dir, O_PATH | O_DIRECTORY);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -ENOENT;
-    uint64_t salt = lfs_hash(branch->uuid, strlen(branch->uuid), 0), place[3] = {(uint64_t)st.st_dev, st.st_ino, salt};
     struct lfs_node_spec spec = {
         .kind = LFS_NODE_BRANCH,
         .text = branch->name,
         .dir = branch->dir,
         .shown = encoded ? NULL : shown->prefix,
-        .salt = salt,
-        .token = lfs_hash(place, sizeof place, 0),
     };
-    /* every walk to a file passes here; main cannot be renamed or removed, other branches can */
-    bool stays = !*branch->dir && strcmp(shown->path, "main") == 0;
-    return settle(l, &spec, stays ? LFS_IMMUTABLE_TIMEOUT : l->m->options->entry_timeout);
+    LFS_TRY(lfs_branch_identity(l->m, branch, &spec.token, &spec.salt));
+    return settle(l, &spec, LFS_IMMUTABLE_TIMEOUT); /* see standing.h */
 }
 
 /* `prefix` is the directory's path below tree/; "" for tree/ itself. */
@@ -176,7 +169,7 @@ static errint_t in_tables(struct lookup *l) {
     if (!shown || !target)
         return shown ? -ENOMEM : -ENOENT;
     struct lfs_node_spec spec = {.kind = LFS_NODE_TABLE, .text = target, .token = lfs_hash(target, strlen(target), 0)};
-    return settle(l, &spec, l->m->options->entry_timeout);
+    return settle(l, &spec, lfs_table_timeout(l->m, l->name));
 }
 
 /* A tag leads to the version that it names, where its branch is shown; nowhere when that is gone. */
@@ -242,7 +235,8 @@ static errint_t in_branch(struct lookup *l) {
     for (size_t i = 0; i < sizeof layout / sizeof *layout; i++)
         if (strcmp(l->name, layout[i].name) == 0) {
             struct lfs_node_spec spec = {.kind = layout[i].kind, .file_kind = layout[i].file_kind, .text = ""};
-            return settle(l, &spec, LFS_IMMUTABLE_TIMEOUT);
+            bool files = layout[i].kind == LFS_NODE_FILES; /* what they hold is remembered, and belongs to no branch */
+            return settle(l, &spec, files ? lfs_inner_timeout(l->parent) : LFS_IMMUTABLE_TIMEOUT);
         }
     if (l->parent->version)
         return -ENOENT;
@@ -300,7 +294,7 @@ static errint_t rendered(struct lookup *l, enum lfs_rendered_kind kind) {
     lfs_rendered_attributes(&info, &st);
     struct lfs_node_spec spec = {
         .kind = LFS_NODE_RENDERED, .st = &st, .cause = info.cause, .token = lfs_file_token(&info.st)};
-    return settle(l, &spec, info.cause ? 0 : LFS_IMMUTABLE_TIMEOUT);
+    return settle(l, &spec, info.cause ? 0 : lfs_inner_timeout(l->parent->branch));
 }
 
 static errint_t in_versions(struct lookup *l) {

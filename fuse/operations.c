@@ -14,6 +14,7 @@
 #include "fuse/passthrough.h"
 #include "fuse/removals.h"
 #include "fuse/staged.h"
+#include "fuse/standing.h"
 #include "fuse/start.h"
 #include "fuse/stats.h"
 #include "util/cleanup.h"
@@ -27,16 +28,18 @@ static bool is_own_request(fuse_req_t req) {
     return tid > 0 && syscall(SYS_tgkill, own_pid, tid, 0) == 0;
 }
 
-/* The node of a request; replies and returns NULL when there is none or the request is our own. */
+/* The node of a request; replies and returns NULL when there is none, when its branch is gone, or the request is our own. */
 static struct lfs_node *node_of(fuse_req_t req, fuse_ino_t ino) {
     if (is_own_request(req)) {
         fuse_reply_err(req, ELOOP);
         return NULL;
     }
-    struct lfs_node *node = lfs_nodes_find(lfs_mount_of(req)->nodes, ino);
-    if (!node)
-        fuse_reply_err(req, ESTALE);
-    return node;
+    struct lfs_mount *m = lfs_mount_of(req);
+    struct lfs_node *node = lfs_nodes_find(m->nodes, ino);
+    if (node && lfs_node_stands(m, node))
+        return node;
+    fuse_reply_err(req, ESTALE);
+    return NULL;
 }
 
 /* The same for a request that would change something in it: what no storage holds cannot be changed. */
