@@ -129,7 +129,7 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         fuse_reply_err(req, ENOMEM);
         return;
     }
-    errint_t result = node->kind == LFS_NODE_STAGED ? lfs_staged_open(m, node, h, fi->flags) : open_node(m, node, h, fi);
+    errint_t result = node->kind == LFS_NODE_STAGED ? lfs_staged_open(m, node, h, fi) : open_node(m, node, h, fi);
     fi->fh = (uintptr_t)h;
     if (result == 0 && node->parent && node->parent->kind == LFS_NODE_VERSIONS)
         lfs_removals_read(m, node->branch, fuse_req_ctx(req)->pid);

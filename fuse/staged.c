@@ -217,9 +217,17 @@ errint_t lfs_staged_attributes(struct lfs_mount *m, struct lfs_node *node, struc
 
 /* --- operations --- */
 
-errint_t lfs_staged_open(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h, int flags) {
-    bool writes = (flags & O_ACCMODE) != O_RDONLY;
-    h->fd = lfs_staged_reach(m, node, (writes ? O_RDWR : O_RDONLY) | (flags & O_TRUNC));
+/* A commit names only what is on the disk: with `sync` a file is flushed when its writer closes it. Manifests, transactions
+ * and tags are not: what is published of them is made anew, and flushed by the commit. */
+static bool flushes(const struct lfs_mount *m, const struct lfs_node *node) {
+    return m->settings.sync && node->parent->kind == LFS_NODE_FILES;
+}
+
+errint_t lfs_staged_open(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h,
+                         struct fuse_file_info *fi) {
+    bool writes = (fi->flags & O_ACCMODE) != O_RDONLY;
+    fi->noflush = !writes || !flushes(m, node);
+    h->fd = lfs_staged_reach(m, node, (writes ? O_RDWR : O_RDONLY) | (fi->flags & O_TRUNC));
     if (h->fd < 0)
         return h->fd;
     h->writes = writes;
@@ -245,15 +253,14 @@ void lfs_staged_write(fuse_req_t req, struct lfs_handle *h, const char *bytes, s
         fuse_reply_err(req, size ? errno : 0);
 }
 
-/* A commit names only what is on the disk: with `sync` a file is flushed when its writer closes it. */
 errint_t lfs_staged_flush(struct lfs_mount *m, const struct lfs_handle *h) {
     struct lfs_handle *own = (struct lfs_handle *)h;
     const struct lfs_node *directory = h->node->parent;
-    if (!h->writes || !m->settings.sync || !atomic_exchange(&own->dirty, false))
+    if (!h->writes || !flushes(m, h->node) || !atomic_exchange(&own->dirty, false))
         return 0;
     if (fdatasync(h->fd) < 0)
         return -errno;
-    if (directory->kind != LFS_NODE_FILES || !*directory->text)
+    if (!*directory->text)
         return 0; /* its name is flushed by the commit */
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     struct lfs_error err;
@@ -363,6 +370,7 @@ void lfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
         return;
     }
     fi->fh = (uintptr_t)h;
+    fi->noflush = !flushes(m, h->node);
     if (fuse_reply_create(req, &e, fi) == -ENOENT) {
         lfs_handle_free(m, h);
         lfs_nodes_forget(m->nodes, e.ino, 1);

@@ -35,7 +35,8 @@ errint_t lfs_staged_look_up(struct lfs_mount *m, struct lfs_node *parent, const 
 errint_t lfs_staged_attributes(struct lfs_mount *m, struct lfs_node *node, struct stat *st);
 
 /* The parts of open, write, flush and release that are a staged file's. */
-errint_t lfs_staged_open(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h, int flags);
+errint_t lfs_staged_open(struct lfs_mount *m, const struct lfs_node *node, struct lfs_handle *h,
+                         struct fuse_file_info *fi);
 void lfs_staged_write(fuse_req_t req, struct lfs_handle *h, const char *bytes, size_t size, off_t off);
 errint_t lfs_staged_flush(struct lfs_mount *m, const struct lfs_handle *h);
 void lfs_staged_release(struct lfs_mount *m, const struct lfs_handle *h);

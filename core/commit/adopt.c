@@ -7,6 +7,7 @@
 
 #include "format/wire.h"
 #include "store/file.h"
+#include "store/flush.h"
 #include "table/lock.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
@@ -23,19 +24,36 @@ static errint_t check_name(const struct lfs_adoption *a, const char *name, const
     return 0;
 }
 
-/* The entries of all that the manifest may name. The files themselves were flushed when their writer closed them. */
-static errint_t flush_directories(const struct lfs_adoption *a, struct lfs_arena *arena, struct lfs_error *err) {
+/* The entries of all that the manifest may name, and its transaction. Other files were flushed when their writer closed
+ * them. */
+static errint_t gather(const struct lfs_adoption *a, const char *transaction, struct lfs_arena *arena,
+                       struct lfs_flush *out, struct lfs_error *err) {
     static const char *const parts[] = {"data", "_deletions", "_indices", "_transactions"};
     int root = lfs_dataset_root_fd(lfs_views_dataset(a->views));
-    for (size_t i = 0; a->sync && i < sizeof parts / sizeof *parts; i++) {
-        char *path = lfs_join(arena, a->dir, parts[i]);
-        if (!path)
+    char *path = NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (!(path = lfs_join(arena, a->dir, parts[i])))
             return lfs_fail_nomem(err);
-        errint_t result = lfs_sync_dir(root, path, err);
+        errint_t result = lfs_flush_add_directory(out, root, path, err);
         if (result < 0 && result != -ENOENT)
             return result;
     }
-    return 0;
+    errint_t result = transaction ? lfs_flush_add_file(out, root, path, transaction, err) : 0;
+    return result == -ENOENT ? 0 : result; /* a writer may leave it out, or keep it in the manifest */
+}
+
+/* Everything that a version names is on the disk before the version is there. */
+static errint_t publish(const struct lfs_adoption *a, const struct lfs_manifest *own, const struct lfs_buf *bytes,
+                        const char *name, struct lfs_arena *arena, struct lfs_error *err) {
+    LFS_CLEANUP(lfs_flush_close) struct lfs_flush flush = {0};
+    int root = lfs_dataset_root_fd(lfs_views_dataset(a->views));
+    char *directory = lfs_join(arena, a->dir, "_versions");
+    if (!directory)
+        return lfs_fail_nomem(err);
+    if (!a->sync)
+        return lfs_write_new(root, directory, name, bytes, false, err);
+    LFS_TRY(gather(a, own->message->transaction_file, arena, &flush, err));
+    return lfs_write_new_after(root, directory, name, bytes, &flush, err);
 }
 
 static void release(struct lfs_version **version) { lfs_version_release(*version); }
@@ -72,11 +90,7 @@ errint_t lfs_adopt_manifest(const struct lfs_adoption *a, int staged_fd, const c
                                        err));
     if (changed)
         LFS_TRY(lfs_manifest_encode(&own, &restored, err));
-    LFS_TRY(flush_directories(a, arena, err));
-    char *directory = lfs_join(arena, a->dir, "_versions");
-    return directory ? lfs_write_new(lfs_dataset_root_fd(lfs_views_dataset(a->views)), directory, name,
-                                     changed ? &restored : &staged, a->sync, err)
-                     : lfs_fail_nomem(err);
+    return publish(a, &own, changed ? &restored : &staged, name, arena, err);
 }
 
 errint_t lfs_adopt_transaction(const struct lfs_adoption *a, int staged_fd, const char *name, struct lfs_error *err) {
@@ -98,8 +112,9 @@ errint_t lfs_adopt_transaction(const struct lfs_adoption *a, int staged_fd, cons
     if (taken)
         return lfs_fail_errno(err, EEXIST, "%s belongs to a version of %s", name, a->branch);
     char *directory = lfs_join(arena, a->dir, "_transactions");
+    /* flushed by the commit that names it */
     return directory ? lfs_write_replace(lfs_dataset_root_fd(lfs_views_dataset(a->views)), directory, name,
-                                         changed ? &restored : &staged, a->sync, err)
+                                         changed ? &restored : &staged, false, err)
                      : lfs_fail_nomem(err);
 }
 

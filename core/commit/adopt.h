@@ -16,12 +16,12 @@ struct lfs_adoption {
 };
 
 /* Publish the manifest that lies in `staged_fd` as <dir>/_versions/<name>. -EEXIST: another writer was first, and nothing
- * was changed. Files that the manifest names must have been flushed by whoever wrote them; their directories are flushed
- * here. Errors beside those of lfs_views_restore_manifest: LFS_E_USAGE when the name does not fit the branch's scheme or
+ * was changed. Files that the manifest names must have been flushed by whoever wrote them; their directories and the
+ * transaction are flushed here. Errors beside those of lfs_views_restore_manifest: LFS_E_USAGE when the name does not fit the branch's scheme or
  * the manifest's own number. */
 errint_t lfs_adopt_manifest(const struct lfs_adoption *adoption, int staged_fd, const char *name, struct lfs_error *err);
 
-/* Write the transaction that lies in `staged_fd` as <dir>/_transactions/<name>; a file of that name that no version names
+/* Write (the commit that names it flushes it) the transaction that lies in `staged_fd` as <dir>/_transactions/<name>; a file of that name that no version names
  * is replaced, since a writer that lost a race writes its transaction again. -EEXIST for one that a version names. */
 errint_t lfs_adopt_transaction(const struct lfs_adoption *adoption, int staged_fd, const char *name,
                                struct lfs_error *err);

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 
+#include "store/flush.h"
 #include "util/cancel.h"
 #include "util/cleanup.h"
 
@@ -204,8 +205,18 @@ static errint_t settle(int dir, const char *staged, const char *name, bool repla
     return 0;
 }
 
+/* Flush a new file at the same time as others. */
+static errint_t flush_with(struct lfs_flush *others, int fd, const char *name, struct lfs_error *err) {
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (own < 0)
+        return lfs_fail_errno(err, errno, "cannot flush %s", name);
+    LFS_TRY(lfs_flush_add(others, own, name, false, err));
+    return lfs_flush_run(others, err);
+}
+
+/* `before` as in lfs_write_new_after; NULL = the file is flushed alone when `sync`. */
 static errint_t write_staged(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes,
-                             bool replace, bool sync, struct lfs_error *err) {
+                             bool replace, bool sync, struct lfs_flush *before, struct lfs_error *err) {
     char staged[32];
     LFS_AUTO_FD dir = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
@@ -214,8 +225,10 @@ static errint_t write_staged(int dirfd, const char *directory, const char *name,
     if (fd < 0)
         return lfs_fail_errno(err, -fd, "cannot write in %s", *directory ? directory : "the data set's directory");
     errint_t result = write_all(fd, bytes, name, err);
+    if (result == 0 && before)
+        result = flush_with(before, fd, name, err);
     if (result == 0)
-        result = finish(&fd, sync, name, err);
+        result = finish(&fd, sync && !before, name, err);
     if (result == 0)
         result = settle(dir, staged, name, replace, sync, err);
     if (result < 0)
@@ -225,12 +238,17 @@ static errint_t write_staged(int dirfd, const char *directory, const char *name,
 
 errint_t lfs_write_new(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes, bool sync,
                        struct lfs_error *err) {
-    return write_staged(dirfd, directory, name, bytes, false, sync, err);
+    return write_staged(dirfd, directory, name, bytes, false, sync, NULL, err);
+}
+
+errint_t lfs_write_new_after(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes,
+                             struct lfs_flush *before, struct lfs_error *err) {
+    return write_staged(dirfd, directory, name, bytes, false, true, before, err);
 }
 
 errint_t lfs_write_replace(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes, bool sync,
                            struct lfs_error *err) {
-    return write_staged(dirfd, directory, name, bytes, true, sync, err);
+    return write_staged(dirfd, directory, name, bytes, true, sync, NULL, err);
 }
 
 int lfs_link_at(int source_dir, const char *source_name, int dir, const char *name) {

@@ -35,6 +35,11 @@ errint_t lfs_make_dirs(int dirfd, const char *path, bool sync, struct lfs_error 
 errint_t lfs_write_new(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes, bool sync,
                        struct lfs_error *err);
 
+struct lfs_flush;
+/* The same: the new file and what `before` holds are flushed together, before the name is there. */
+errint_t lfs_write_new_after(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes,
+                             struct lfs_flush *before, struct lfs_error *err);
+
 /* Write or replace a file atomically (temp + rename). For hints and refs, whose last writer wins. */
 errint_t lfs_write_replace(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes, bool sync,
                            struct lfs_error *err);
