@@ -5,6 +5,7 @@ import { test } from "node:test";
 import fs from "node:fs";
 import path from "node:path";
 import { versions } from "../interop/manifest.mjs";
+import { errnoOf } from "../harness/control.mjs";
 import { converse, must, run } from "../harness/proc.mjs";
 import { changed, rows, without } from "../harness/rows.mjs";
 import { stock } from "../harness/stock.mjs";
@@ -50,6 +51,42 @@ onEach("branches that are made and deleted outside come and go", async (t, engin
   assert.notEqual((await run("ls", [g.m.tree("late")])).code, 0);
   assert.ok(!(await list(path.join(g.m.mnt, "tables"))).includes("late.lance"));
   await op("main", "fork", { name: "late" }); // the same name, another line
+  await checkView(g, "late", rows(0, 10));
+});
+
+// Every path into a branch, looked at and opened, so that the kernel knows all of its names.
+function warm(g, branch) {
+  const out = [g.m.table(branch), g.m.tree(branch)];
+  for (const root of [...out])
+    for (const dir of ["data", "_versions", "_transactions", "_deletions"]) {
+      out.push(path.join(root, dir));
+      for (const f of fs.readdirSync(path.join(root, dir))) out.push(path.join(root, dir, f));
+    }
+  for (const p of [...out, ...out]) if (fs.statSync(p).isFile()) fs.readFileSync(p);
+  return out;
+}
+const isGone = (p) => ["lstatSync", "statSync", "openSync", "accessSync"].map((call) => errnoOf(() => fs[call](p)));
+
+onEach("names that the kernel knows lead nowhere once their branch is gone, and to the new branch of that name", async (t, engine) => {
+  const g = await mounted(t, "siblings", engine),
+    op = (...a) => stock[engine].op(g.ds, ...a);
+  await op("main", "fork", { name: "late" });
+  await op("late", "add", { rows: rows(40, 1) });
+  const known = warm(g, "late");
+  assert.ok(known.length > 20);
+  await op("main", "drop", { name: "late" });
+  for (const p of known) assert.deepEqual(isGone(p), Array(4).fill("ENOENT"), p);
+  await op("main", "fork", { name: "late" });
+  await op("late", "add", { rows: rows(50, 2) });
+  const own = fs.readdirSync(path.join(g.storage("late"), "data")),
+    lost = known.filter((p) => path.basename(path.dirname(p)) === "data" && !fs.existsSync(path.join(g.ds, "data", path.basename(p))));
+  assert.ok(lost.length >= 2, "the first branch had a file of its own, by two names");
+  for (const p of lost) assert.deepEqual(isGone(p), Array(4).fill("ENOENT"), `${p}, of the branch that is gone`);
+  for (const f of own) fs.statSync(g.m.tree("late", "data", f));
+  await checkView(g, "late", [...rows(0, 10), ...rows(50, 2)]);
+  warm(g, "late");
+  await op("main", "drop", { name: "late" }); // and at once, with nothing between
+  await op("main", "fork", { name: "late" });
   await checkView(g, "late", rows(0, 10));
 });
 
