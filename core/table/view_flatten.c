@@ -116,5 +116,5 @@ errint_t lfs_flatten_manifest(const struct lfs_manifest *in, const struct lfs_al
     out->message->n_base_paths = 0;
     out->message->branch = NULL;
     lfs_manifest_set_features(out->message);
-    return 0;
+    return lfs_manifest_rebase_bytes(in, out, arena, err);
 }
