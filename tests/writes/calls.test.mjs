@@ -62,6 +62,49 @@ f=os.open(sys.argv[1],os.O_RDONLY); m=mmap.mmap(f,10000,mmap.MAP_SHARED,mmap.PRO
   assert.equal(errnoOf(() => fs.openSync(file, "r+")), "EPERM", "it is published");
 });
 
+// renameat2(2) as node:fs has it not: the errno's name, or "" when it is done.
+async function rename(from, to, flag) {
+  const script = `import ctypes,errno,sys
+c=ctypes.CDLL(None,use_errno=True)
+print("" if c.renameat2(-100,sys.argv[1].encode(),-100,sys.argv[2].encode(),int(sys.argv[3]))==0 else errno.errorcode[ctypes.get_errno()])`;
+  return (await must(run("python3", ["-c", script, from, to, String(flag)]))).stdout.trim();
+}
+const NOREPLACE = 1,
+  EXCHANGE = 2;
+
+test("rename without replace: the name must be free, staged or published; a commit by it has one winner", async (t) => {
+  const g = await open(t),
+    at = (...p) => g.m.tree("feature", ...p),
+    put = (name, text) => (fs.writeFileSync(at(name), text, { flag: "wx" }), at(name)),
+    a = put("data/.tmpA", "a"),
+    b = put("data/.tmpB", "b"),
+    published = at("data", fs.readdirSync(at("data")).find((f) => f.endsWith(".lance"))),
+    bytes = fs.readFileSync(published);
+  assert.equal(await rename(a, b, NOREPLACE), "EEXIST");
+  assert.equal(await rename(a, published, NOREPLACE), "EEXIST");
+  assert.equal(await rename(a, published, 0), "EEXIST", "what is published is not replaced by a plain rename either");
+  assert.equal(await rename(a, b, EXCHANGE), "EINVAL");
+  assert.deepEqual([a, b].map((f) => fs.readFileSync(f, "utf8")), ["a", "b"]);
+  assert.ok(fs.readFileSync(published).equals(bytes));
+  assert.equal(await rename(a, at("data/.tmpC"), NOREPLACE), "");
+  assert.equal(await rename(at("data/.tmpC"), b, 0), "", "a plain one replaces what is staged");
+  assert.equal(fs.readFileSync(b, "utf8"), "a");
+  fs.unlinkSync(b);
+
+  // the next version, by two writers that rename
+  const name = (v) => `${(1n << 64n) - 1n - BigInt(v)}.manifest`,
+    to = tip(g.storage("feature")) + 1;
+  await stock.lance12.op(g.m.table("feature"), "main", "add", { rows: rows(900, 1, "w") });
+  const manifest = fs.readFileSync(at("_versions", name(to)));
+  fs.unlinkSync(path.join(g.storage("feature"), "_versions", name(to)));
+  const staged = [1, 2].map((i) => put(`_versions/${name(to)}#${i}`, manifest));
+  const results = await Promise.all(staged.map((f) => rename(f, at("_versions", name(to)), NOREPLACE)));
+  assert.deepEqual(results.sort(), ["", "EEXIST"]);
+  assert.equal(tip(g.storage("feature")), to);
+  for (const f of staged) fs.rmSync(f, { force: true });
+  await checkThenUnmount(g, { feature: [...FEATURE, ...rows(900, 1, "w")] });
+});
+
 test("names: what may not be made, and what is told", async (t) => {
   const g = await open(t),
     before = snapshot(g.root),
