@@ -8,7 +8,8 @@
  *
  * For that every walk into a branch has to end in a request on one of its nodes: what stands in it under the same name in
  * another branch too, and would need none, has names that the kernel does not remember (lfs_inner_timeout). main stays
- * what it is: it cannot be renamed or removed.
+ * what it is: it cannot be renamed or removed. (readlink(2) of a table's link alone may be answered by the kernel when its
+ * branch is gone; whoever follows it finds nothing.)
  */
 #ifndef LFS_FUSE_STANDING_H
 #define LFS_FUSE_STANDING_H

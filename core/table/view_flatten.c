@@ -98,6 +98,15 @@ LanceTransaction *lfs_flatten_transaction(LanceTransaction *in, const struct lfs
     return forget_places(flat) || f.records.changed ? flat : in;
 }
 
+/* What the program does not know may still forbid others to write: a view says so too. (Who must know it to read sees no
+ * view.) */
+static void keep_unknown_features(const LanceManifest *in, LanceManifest *out) {
+    out->reader_feature_flags |= in->reader_feature_flags & ~(uint64_t)LFS_FLAGS_KNOWN;
+    out->writer_feature_flags |= in->writer_feature_flags & ~(uint64_t)LFS_FLAGS_KNOWN;
+    out->has_reader_feature_flags |= out->reader_feature_flags != 0;
+    out->has_writer_feature_flags |= out->writer_feature_flags != 0;
+}
+
 errint_t lfs_flatten_manifest(const struct lfs_manifest *in, const struct lfs_aliases *aliases, struct lfs_arena *arena,
                               struct lfs_manifest *out, bool *changed, struct lfs_error *err) {
     struct flatten f = flattener(aliases, arena);
@@ -116,5 +125,6 @@ errint_t lfs_flatten_manifest(const struct lfs_manifest *in, const struct lfs_al
     out->message->n_base_paths = 0;
     out->message->branch = NULL;
     lfs_manifest_set_features(out->message);
+    keep_unknown_features(m, out->message);
     return lfs_manifest_rebase_bytes(in, out, arena, err);
 }

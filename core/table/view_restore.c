@@ -250,6 +250,8 @@ errint_t lfs_views_restore_manifest(struct lfs_views *views, const char *dir, co
     LFS_CLEANUP(free_views) struct restore r = {.views = views};
     LFS_TRY(lfs_manifest_check_features(flat->message, true, what, err));
     LFS_TRY(begin(&r, views, dir, what, arena, err));
+    /* a writer that took the flag away did not know what it stands for */
+    LFS_TRY(lfs_manifest_check_features(r.tip->version->manifest.message, true, what, err));
     if (flat->message->version != r.tip->version->number + 1)
         return flat->message->version <= r.tip->version->number
                    ? lfs_fail_errno(err, EEXIST, "%s: version %" PRIu64 " is there already", what, flat->message->version)

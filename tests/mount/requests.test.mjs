@@ -9,6 +9,7 @@ import { rows } from "../harness/rows.mjs";
 import { textOf } from "../harness/reports.mjs";
 import { stock } from "../harness/stock.mjs";
 import { mounted } from "../harness/tip.mjs";
+import { ENGINES } from "../harness/workspace.mjs";
 
 const ENGINE = "lance12",
   FILES = 300,
@@ -70,3 +71,20 @@ test("closing what was only read asks nothing", async (t) => {
   assert.ok(asked("open") >= FILES);
   assert.ok(asked("flush") < FEW, `${asked("flush")} flush`);
 });
+
+// Counted once: 81 of lance12, 84 of lance10, of which 32 and 34 are lookups; with each path's walk asking for the branch's
+// name it was 131 and 137. Not counted here: what the kernel asks of its own accord, or forgets.
+for (const engine of ENGINES)
+  test(`a commit on a branch asks for no name of it twice [${engine}]`, async (t) => {
+    const g = await many(t);
+    await stock[ENGINE].op(g.ds, "main", "fork", { name: "line" });
+    const append = (id) => stock[engine].op(g.m.table("line"), "main", "add", { rows: rows(id, 1) });
+    for (const id of [900_000, 900_001]) await append(id); // directories are made, the table is opened
+    const asked = await requests(g, () => append(900_002)),
+      kinds = ["lookup", "getattr", "open", "read", "write", "flush", "create", "rename", "link", "unlink", "opendir", "readdir", "xattr"],
+      all = kinds.reduce((sum, op) => sum + asked(op), 0);
+    t.diagnostic(kinds.map((op) => `${op} ${asked(op)}`).join(", "));
+    assert.equal(asked("link"), 1, "one commit");
+    assert.ok(asked("lookup") < 48, `${asked("lookup")} lookups`);
+    assert.ok(all < 105, `${all} requests`);
+  });
