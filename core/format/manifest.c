@@ -3,11 +3,15 @@
 
 #include <string.h>
 
+#include "format/fragment.h"
 #include "format/wire.h"
 #include "util/cleanup.h"
 #include "util/limits.h"
 
-enum { FIELD_FRAGMENTS = 2, FIELD_BASE_PATHS = 18, LENGTH_DELIMITED = 2 };
+enum { FIELD_FRAGMENTS = 2, FIELD_BASE_PATHS = 18, LENGTH_DELIMITED = 2 }; /* of a manifest */
+enum { FIELD_ID = 1, FIELD_FILES = 2, FIELD_PATH = 1 };                     /* of a fragment; of a file */
+enum { VARINT_MAX = 10 };
+enum { SAMPLE = 64, LATER_MORE = 8, REST_SIZE = 4096 }; /* fragments; bytes of later ones' larger numbers; of what follows */
 
 /* lance-format section 3: i64 position of the message | i16 major 0 | i16 minor 2 | "LANC" */
 enum { FOOTER_SIZE = 16, LENGTH_SIZE = 4, FOOTER_MINOR = 2 };
@@ -41,19 +45,14 @@ static errint_t unpack_section(const struct file *f, const char *name, uint64_t 
 
 /* --- the message: fragments one by one, the rest as a message of its own --- */
 
-struct split {
-    struct lfs_fragment_bytes *fragments;
-    size_t n_fragments;
-    struct lfs_buf rest;
-};
-
 static bool is_fragment(const struct lfs_wire_field *field) {
     return field->number == FIELD_FRAGMENTS && field->type == LENGTH_DELIMITED;
 }
 
-static errint_t split_message(const struct file *f, const uint8_t *at, const uint8_t *end, struct split *out) {
+/* Counts the fragments; what is bounded is so before anything is unpacked. */
+static errint_t count_parts(const struct file *f, const uint8_t *at, const uint8_t *end, size_t *n_fragments) {
     struct lfs_wire_field field;
-    size_t n = 0, n_bases = 0; /* bounded before anything is unpacked */
+    size_t n = 0, n_bases = 0;
     for (const uint8_t *p = at; p < end; n += is_fragment(&field), n_bases += field.number == FIELD_BASE_PATHS)
         if (!(p = lfs_wire_next(p, end, &field)))
             return lfs_fail(f->err, LFS_E_CORRUPT, "%s is not a valid Manifest message", f->what);
@@ -61,76 +60,116 @@ static errint_t split_message(const struct file *f, const uint8_t *at, const uin
         return lfs_fail(f->err, LFS_E_TOO_BIG, "%s has %zu fragments", f->what, n);
     if (n_bases > LFS_BASE_PATHS_MAX)
         return lfs_fail(f->err, LFS_E_TOO_BIG, "%s has %zu base paths", f->what, n_bases);
-    out->fragments = LFS_NEW_ARRAY(f->arena, struct lfs_fragment_bytes, n + 1);
-    if (!out->fragments)
-        return lfs_fail_nomem(f->err);
-    for (const uint8_t *p = at, *next; p < end; p = next) {
-        next = lfs_wire_next(p, end, &field);
-        if (is_fragment(&field))
-            out->fragments[out->n_fragments++] = (struct lfs_fragment_bytes){NULL, field.bytes, field.length};
-        else
-            lfs_buf_add(&out->rest, p, (size_t)(next - p));
-    }
-    return lfs_buf_check(&out->rest, f->err);
-}
-
-static bool same_bytes(const struct lfs_fragment_bytes *a, const struct lfs_fragment_bytes *b) {
-    return a->length == b->length && memcmp(a->data, b->data, a->length) == 0;
+    *n_fragments = n;
+    return 0;
 }
 
 /* Both lists are in the order of ids, so one walk along `like` finds what is in both. */
 struct walk {
-    const struct lfs_fragment_bytes *like;
+    const struct file *file;
+    struct lfs_manifest_sharing *sharing;
+    const struct lfs_manifest *like;
     size_t n_like, at;
+    struct lfs_fragment_reader reader;
+    uint64_t elements;
+    LanceFragment **records; /* out: all of them */
+    struct lfs_fragment_bytes *bytes; /* out: NULL as long as all are plain */
+    size_t count, capacity;
 };
 
-static errint_t one_fragment(const struct file *f, struct walk *walk, struct lfs_arena *arena, uint64_t *elements,
-                             struct lfs_fragment_bytes *out, size_t *n_shared) {
-    LanceFragment *record;
-    if (walk->at < walk->n_like && same_bytes(&walk->like[walk->at], out)) {
-        *out = walk->like[walk->at++];
-        ++*n_shared;
-        return 0;
-    }
-    LFS_TRY(lfs_wire_unpack_part(&lance__table__data_fragment__descriptor, out->data, out->length, arena, f->what,
-                                 elements, &record, f->err));
-    while (walk->at < walk->n_like && walk->like[walk->at].record->id < record->id)
-        walk->at++;
-    if (walk->at < walk->n_like && same_bytes(&walk->like[walk->at], out)) {
-        *out = walk->like[walk->at++];
-        ++*n_shared;
-        return 0;
-    }
-    if (walk->at < walk->n_like && walk->like[walk->at].record->id == record->id)
-        walk->at++;
-    *out = (struct lfs_fragment_bytes){record, lfs_memdup(arena, out->data, out->length), out->length};
-    return out->data ? 0 : lfs_fail_nomem(f->err);
+static bool has_bytes(const struct lfs_manifest *m, size_t i, const struct lfs_wire_field *field) {
+    const struct lfs_fragment_bytes *known = m->fragment_bytes ? &m->fragment_bytes[i] : NULL;
+    if (known && known->data)
+        return known->length == field->length && memcmp(known->data, field->bytes, field->length) == 0;
+    return lfs_fragment_equals(m->message->fragments[i], field->bytes, field->length);
 }
 
-static errint_t unpack_message(const struct file *f, uint64_t position, const struct lfs_manifest *like,
-                               struct lfs_arena *fragments, struct lfs_manifest *out, size_t *n_shared) {
+/* The bytes of the newest record, when they are to be kept; `bytes` lasts as long as the record. */
+static errint_t keep_record(struct walk *walk, LanceFragment *record, const uint8_t *bytes, size_t length) {
+    if (bytes && !walk->bytes) {
+        walk->bytes = LFS_NEW_ARRAY(walk->file->arena, struct lfs_fragment_bytes, walk->capacity + 1);
+        if (!walk->bytes)
+            return lfs_fail_nomem(walk->file->err);
+        for (size_t i = 0; i < walk->count; i++)
+            walk->bytes[i].record = walk->records[i];
+    }
+    if (walk->bytes)
+        walk->bytes[walk->count] = (struct lfs_fragment_bytes){record, bytes, length};
+    walk->records[walk->count++] = record;
+    return 0;
+}
+
+/* Takes the record of `like` that the walk has come to, if it has these bytes. */
+static bool take_over(struct walk *walk, const struct lfs_wire_field *field, errint_t *result) {
+    if (walk->at == walk->n_like || walk->sharing->names_only || !has_bytes(walk->like, walk->at, field))
+        return false;
+    const struct lfs_fragment_bytes *known = walk->like->fragment_bytes ? &walk->like->fragment_bytes[walk->at] : NULL;
+    /* shared between versions: nobody changes it */
+    *result = keep_record(walk, walk->like->message->fragments[walk->at++], known ? known->data : NULL,
+                          known ? known->length : 0);
+    walk->sharing->n_records++;
+    return true;
+}
+
+static errint_t read_record(struct walk *walk, const struct lfs_wire_field *field) {
+    const struct file *f = walk->file;
+    LanceFragment *record = lfs_fragment_read(&walk->reader, field->bytes, field->length, walk->sharing->records,
+                                              &walk->elements);
+    if (record) {
+        walk->sharing->n_names += walk->reader.took;
+        return keep_record(walk, record, NULL, 0);
+    }
+    LFS_TRY(lfs_wire_unpack_part(&lance__table__data_fragment__descriptor, field->bytes, field->length,
+                                 walk->sharing->records, f->what, &walk->elements, &record, f->err));
+    const uint8_t *bytes = lfs_memdup(walk->sharing->records, field->bytes, field->length);
+    return bytes ? keep_record(walk, record, bytes, field->length) : lfs_fail_nomem(f->err);
+}
+
+/* The id of a fragment's record, 0 where it tells none. */
+static uint64_t id_of(const struct lfs_wire_field *record) {
+    uint64_t id;
+    return lfs_wire_varint(record->bytes, record->bytes + record->length, FIELD_ID, &id) ? id : 0;
+}
+
+static errint_t one_fragment(struct walk *walk, const struct lfs_wire_field *field) {
+    LanceFragment *const *like = walk->n_like ? walk->like->message->fragments : NULL;
+    errint_t result = 0;
+    if (take_over(walk, field, &result))
+        return result;
+    uint64_t id = id_of(field);
+    while (walk->at < walk->n_like && like[walk->at]->id < id)
+        walk->at++;
+    if (take_over(walk, field, &result))
+        return result;
+    bool same_id = walk->at < walk->n_like && like[walk->at]->id == id;
+    walk->reader.like = same_id ? like[walk->at++] : NULL;
+    return read_record(walk, field);
+}
+
+static errint_t unpack_message(const struct file *f, uint64_t position, struct lfs_manifest_sharing *sharing,
+                               struct lfs_manifest *out) {
     const uint8_t *at = f->bytes + position + LENGTH_SIZE, *end = f->bytes + f->length - FOOTER_SIZE;
     LFS_AUTO_BUF rest = {0};
-    struct split split = {0};
-    struct walk walk = {0};
-    uint64_t elements = 0;
-    errint_t result = split_message(f, at, end, &split);
-    rest = split.rest;
-    LFS_TRY(result);
-    if (like && like->fragment_bytes)
-        walk = (struct walk){like->fragment_bytes, like->message->n_fragments, 0};
-    LFS_TRY(lfs_wire_unpack_part(&lance__table__manifest__descriptor, rest.data, rest.length, f->arena, f->what,
-                                 &elements, &out->message, f->err));
-    LanceFragment **list = LFS_NEW_ARRAY(f->arena, LanceFragment *, split.n_fragments + 1);
-    if (!list)
+    struct walk walk = {.file = f, .sharing = sharing, .like = sharing->like, .reader.names = sharing->names};
+    struct lfs_wire_field field;
+    LFS_TRY(count_parts(f, at, end, &walk.capacity));
+    walk.n_like = walk.like ? walk.like->message->n_fragments : 0;
+    walk.records = LFS_NEW_ARRAY(f->arena, LanceFragment *, walk.capacity + 1);
+    if (!walk.records)
         return lfs_fail_nomem(f->err);
-    for (size_t i = 0; i < split.n_fragments; i++) {
-        LFS_TRY(one_fragment(f, &walk, fragments, &elements, &split.fragments[i], n_shared));
-        list[i] = (LanceFragment *)split.fragments[i].record; /* shared between versions: nobody changes it */
+    for (const uint8_t *p = at, *next; p < end; p = next) {
+        next = lfs_wire_next(p, end, &field);
+        if (is_fragment(&field))
+            LFS_TRY(one_fragment(&walk, &field));
+        else
+            lfs_buf_add(&rest, p, (size_t)(next - p));
     }
-    out->message->fragments = list;
-    out->message->n_fragments = split.n_fragments;
-    out->fragment_bytes = split.fragments;
+    LFS_TRY(lfs_buf_check(&rest, f->err));
+    LFS_TRY(lfs_wire_unpack_part(&lance__table__manifest__descriptor, rest.data, rest.length, f->arena, f->what,
+                                 &walk.elements, &out->message, f->err));
+    out->message->fragments = walk.records;
+    out->message->n_fragments = walk.count;
+    out->fragment_bytes = walk.bytes;
     return 0;
 }
 
@@ -150,15 +189,15 @@ static errint_t check_footer(const struct file *f, uint64_t *position) {
     return 0;
 }
 
-errint_t lfs_manifest_decode_like(const uint8_t *bytes, size_t length, const struct lfs_manifest *like,
-                                  struct lfs_arena *arena, struct lfs_arena *fragments, const char *what,
-                                  struct lfs_manifest *out, size_t *n_shared, struct lfs_error *err) {
+errint_t lfs_manifest_decode_sharing(const uint8_t *bytes, size_t length, struct lfs_manifest_sharing *sharing,
+                                     struct lfs_arena *arena, const char *what, struct lfs_manifest *out,
+                                     struct lfs_error *err) {
     struct file f = {bytes, length, what, arena, err};
     uint64_t position = 0;
     *out = (struct lfs_manifest){0};
-    *n_shared = 0;
+    sharing->n_records = sharing->n_names = 0;
     LFS_TRY(check_footer(&f, &position));
-    LFS_TRY(unpack_message(&f, position, like, fragments, out, n_shared));
+    LFS_TRY(unpack_message(&f, position, sharing, out));
     if (out->message->has_index_section)
         LFS_TRY(unpack_section(&f, "index section", out->message->index_section,
                                &lance__table__index_section__descriptor, &out->indices));
@@ -168,35 +207,57 @@ errint_t lfs_manifest_decode_like(const uint8_t *bytes, size_t length, const str
     return 0;
 }
 
+errint_t lfs_manifest_decode_like(const uint8_t *bytes, size_t length, const struct lfs_manifest *like,
+                                  struct lfs_arena *arena, struct lfs_arena *fragments, const char *what,
+                                  struct lfs_manifest *out, size_t *n_shared, struct lfs_error *err) {
+    struct lfs_manifest_sharing sharing = {.like = like, .records = fragments, .names = fragments};
+    errint_t result = lfs_manifest_decode_sharing(bytes, length, &sharing, arena, what, out, err);
+    *n_shared = sharing.n_records + sharing.n_names;
+    return result;
+}
+
 errint_t lfs_manifest_decode(const uint8_t *bytes, size_t length, struct lfs_arena *arena, const char *what,
                              struct lfs_manifest *out, struct lfs_error *err) {
     size_t ignored;
     return lfs_manifest_decode_like(bytes, length, NULL, arena, arena, what, out, &ignored, err);
 }
 
-bool lfs_manifest_resembles(const uint8_t *bytes, size_t length, const struct lfs_manifest *like) {
+static bool is_path_of(const char *path, const struct lfs_wire_field *field) {
+    return path && strlen(path) == field->length && memcmp(path, field->bytes, field->length) == 0;
+}
+
+/* Does a record's first file have the name of the first one of `like`? */
+static bool same_first_file(const struct lfs_wire_field *record, const LanceFragment *like) {
+    struct lfs_wire_field file, path;
+    return like->n_files > 0 && lfs_wire_find(record->bytes, record->bytes + record->length, FIELD_FILES, &file) &&
+           lfs_wire_find(file.bytes, file.bytes + file.length, FIELD_PATH, &path) && is_path_of(like->files[0]->path, &path);
+}
+
+enum lfs_resemblance lfs_manifest_resembles(const uint8_t *bytes, size_t length, const struct lfs_manifest *like) {
     struct file f = {bytes, length, "", NULL, NULL};
-    struct lfs_wire_field field = {0};
+    struct lfs_wire_field first;
     uint64_t position;
-    if (!like->fragment_bytes || !like->message->n_fragments || check_footer(&f, &position) < 0)
-        return false;
-    const uint8_t *p = bytes + position + LENGTH_SIZE, *end = bytes + length - FOOTER_SIZE;
-    while (p && p < end && !is_fragment(&field))
-        p = lfs_wire_next(p, end, &field);
-    struct lfs_fragment_bytes first = {NULL, field.bytes, field.length};
-    return p && is_fragment(&field) && same_bytes(&first, &like->fragment_bytes[0]);
+    if (!like->message->n_fragments || check_footer(&f, &position) < 0 ||
+        !lfs_wire_find(bytes + position + LENGTH_SIZE, bytes + length - FOOTER_SIZE, FIELD_FRAGMENTS, &first))
+        return LFS_RESEMBLES_NOT;
+    if (has_bytes(like, 0, &first))
+        return LFS_RESEMBLES;
+    return same_first_file(&first, like->message->fragments[0]) ? LFS_RESEMBLES_BY_NAMES : LFS_RESEMBLES_NOT;
 }
 
 errint_t lfs_manifest_keep_bytes(struct lfs_manifest *next, const struct lfs_manifest *from, struct lfs_arena *arena,
                                  struct lfs_error *err) {
     const LanceManifest *m = next->message;
+    next->fragment_bytes = NULL;
+    if (!from->fragment_bytes)
+        return 0;
     struct lfs_fragment_bytes *list = LFS_NEW_ARRAY(arena, struct lfs_fragment_bytes, m->n_fragments + 1);
     if (!list)
         return lfs_fail_nomem(err);
-    for (size_t i = 0, k = 0; from->fragment_bytes && i < m->n_fragments; i++) {
-        while (k < from->message->n_fragments && from->fragment_bytes[k].record->id < m->fragments[i]->id)
+    for (size_t i = 0, k = 0; i < m->n_fragments; i++) {
+        while (k < from->message->n_fragments && from->message->fragments[k]->id < m->fragments[i]->id)
             k++;
-        if (k < from->message->n_fragments && from->fragment_bytes[k].record == m->fragments[i])
+        if (k < from->message->n_fragments && from->message->fragments[k] == m->fragments[i])
             list[i] = from->fragment_bytes[k];
     }
     next->fragment_bytes = list;
@@ -220,7 +281,7 @@ static void pack_section(const ProtobufCMessage *message, struct lfs_buf *out) {
 }
 
 static void put_varint(struct lfs_buf *out, uint64_t value) {
-    uint8_t bytes[10];
+    uint8_t bytes[VARINT_MAX];
     size_t n = 0;
     for (; value >= 0x80; value >>= 7)
         bytes[n++] = (uint8_t)(value | 0x80);
@@ -228,26 +289,38 @@ static void put_varint(struct lfs_buf *out, uint64_t value) {
     lfs_buf_add(out, bytes, n);
 }
 
-/* About what the fragments will take. */
-static size_t fragments_size(const struct lfs_manifest *manifest) {
-    size_t size = 0;
-    for (size_t i = 0; manifest->fragment_bytes && i < manifest->message->n_fragments; i++)
-        size += manifest->fragment_bytes[i].length + LENGTH_SIZE;
-    return size;
+/* The bytes of fragment i that were kept, or NULL: it is written anew. */
+static const struct lfs_fragment_bytes *kept_bytes(const struct lfs_manifest *manifest, size_t i) {
+    const struct lfs_fragment_bytes *known = manifest->fragment_bytes ? &manifest->fragment_bytes[i] : NULL;
+    return known && known->data && known->record == manifest->message->fragments[i] ? known : NULL;
 }
 
-static void pack_fragments(const struct lfs_manifest *manifest, struct lfs_buf *out) {
-    const LanceManifest *m = manifest->message;
-    for (size_t i = 0; i < m->n_fragments; i++) {
-        const struct lfs_fragment_bytes *known = manifest->fragment_bytes ? &manifest->fragment_bytes[i] : NULL;
-        bool is_known = known && known->record && known->record == m->fragments[i];
-        size_t size = is_known ? known->length : protobuf_c_message_get_packed_size(&m->fragments[i]->base);
-        lfs_buf_add(out, (uint8_t[]){FIELD_FRAGMENTS << 3 | LENGTH_DELIMITED}, 1);
-        put_varint(out, size);
-        if (is_known)
-            lfs_buf_add(out, known->data, size);
+static void pack_fragment(const struct lfs_manifest *manifest, size_t i, struct lfs_buf *out) {
+    const LanceFragment *f = manifest->message->fragments[i];
+    const struct lfs_fragment_bytes *kept = kept_bytes(manifest, i);
+    lfs_buf_add(out, (uint8_t[]){FIELD_FRAGMENTS << 3 | LENGTH_DELIMITED}, 1);
+    if (!kept && lfs_fragment_is_plain(f)) {
+        if (lfs_buf_reserve(out, lfs_fragment_room(f)))
+            out->length = (size_t)(lfs_fragment_write(f, out->data + out->length) - out->data);
         else
-            pack(&m->fragments[i]->base, size, out);
+            out->failed = true;
+        return;
+    }
+    size_t size = kept ? kept->length : protobuf_c_message_get_packed_size(&f->base);
+    put_varint(out, size);
+    if (kept)
+        lfs_buf_add(out, kept->data, size);
+    else
+        pack(&f->base, size, out);
+}
+
+/* The size of all is guessed by the first ones', so that memory is asked for once, or nearly. */
+static void pack_fragments(const struct lfs_manifest *manifest, struct lfs_buf *out) {
+    size_t start = out->length, n = manifest->message->n_fragments;
+    for (size_t i = 0; i < n; i++) {
+        if (i == SAMPLE)
+            lfs_buf_reserve(out, ((out->length - start) / SAMPLE + LATER_MORE) * (n - SAMPLE) + REST_SIZE);
+        pack_fragment(manifest, i, out);
     }
 }
 
@@ -258,7 +331,6 @@ static void pack_message(const struct lfs_manifest *manifest, struct lfs_buf *ou
     head.fields = tail.fields;
     head.n_fields = tail.n_fields;
     tail.n_fields = tail.n_fragments = 0;
-    lfs_buf_reserve(out, fragments_size(manifest) + 4096);
     lfs_buf_u32le(out, 0); /* the length is set when it is known */
     pack(&head.base, protobuf_c_message_get_packed_size(&head.base), out);
     pack_fragments(manifest, out);

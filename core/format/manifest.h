@@ -13,10 +13,11 @@
 #include "util/buf.h"
 #include "util/error.h"
 
-/* A fragment's record as it is stored: it is copied from manifest to manifest like that, whatever it holds. */
+/* A fragment's record as it is stored, when it is not plain (format/fragment.h): it is copied from manifest to manifest
+ * like that, whatever it holds. The bytes of a plain one are what is written for it. */
 struct lfs_fragment_bytes {
-    const LanceFragment *record; /* what the bytes say; other records are packed anew */
-    const uint8_t *data;
+    const LanceFragment *record; /* what the bytes say; other records are written anew */
+    const uint8_t *data;         /* NULL for a plain one */
     size_t length;
 };
 
@@ -24,7 +25,7 @@ struct lfs_manifest {
     LanceManifest *message;      /* never NULL */
     LanceIndexSection *indices;  /* NULL when the file has no index section */
     LanceTransaction *transaction; /* the inline copy; NULL when the file has none */
-    struct lfs_fragment_bytes *fragment_bytes; /* one for each of the message's fragments, in their order; may be NULL */
+    struct lfs_fragment_bytes *fragment_bytes; /* one for each of the message's fragments, in their order; NULL: all plain */
 };
 
 /* Feature flags (lance-format section 4). */
@@ -44,18 +45,31 @@ errint_t lfs_manifest_decode(const uint8_t *bytes, size_t length, struct lfs_are
 
 /*
  * The same, and fragments whose bytes `like` (NULL is fine) has too are its records: versions of one table share nearly
- * all. New records and their bytes land in `fragments`, all else in `arena`. *n_shared of the records are those of `like`,
- * which then must outlive `out`.
+ * all. Those of a branch differ from its parent's by a base id, and share their names. New records land in `fragments`, all
+ * else in `arena`. *n_shared of the records are those of `like` or point into them; it then must outlive `out`.
  */
 errint_t lfs_manifest_decode_like(const uint8_t *bytes, size_t length, const struct lfs_manifest *like,
                                   struct lfs_arena *arena, struct lfs_arena *fragments, const char *what,
                                   struct lfs_manifest *out, size_t *n_shared, struct lfs_error *err);
 
-/* Does the first fragment of that file have the bytes of the first one of `like`? (Then much will be shared.) */
-bool lfs_manifest_resembles(const uint8_t *bytes, size_t length, const struct lfs_manifest *like);
+/* The same for a cache, which gives back what nobody points to: records and the names in them are told apart. */
+struct lfs_manifest_sharing {
+    const struct lfs_manifest *like; /* NULL: share nothing */
+    bool names_only;                 /* no record of `like`: then its records need not outlive `out`, only its names */
+    struct lfs_arena *records, *names;
+    size_t n_records, n_names;       /* out: records of `like`; records that are new with names of `like` */
+};
+errint_t lfs_manifest_decode_sharing(const uint8_t *bytes, size_t length, struct lfs_manifest_sharing *sharing,
+                                     struct lfs_arena *arena, const char *what, struct lfs_manifest *out,
+                                     struct lfs_error *err);
 
-/* Fragments of `next` that are records of `from` are packed as their bytes there. Both in the order of ids, as manifests
- * are. LFS_E_NO_MEMORY only. */
+/* Is the first fragment of that file the first one of `like` (then records will be shared), or one with the same first
+ * file (then names will)? */
+enum lfs_resemblance { LFS_RESEMBLES_NOT, LFS_RESEMBLES_BY_NAMES, LFS_RESEMBLES };
+enum lfs_resemblance lfs_manifest_resembles(const uint8_t *bytes, size_t length, const struct lfs_manifest *like);
+
+/* Fragments of `next` that are records of `from` are written as their bytes there, also those that are not plain. Both in
+ * the order of ids, as manifests are. LFS_E_NO_MEMORY only. */
 errint_t lfs_manifest_keep_bytes(struct lfs_manifest *next, const struct lfs_manifest *from, struct lfs_arena *arena,
                                  struct lfs_error *err);
 

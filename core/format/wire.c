@@ -99,6 +99,23 @@ const uint8_t *lfs_wire_next(const uint8_t *at, const uint8_t *end, struct lfs_w
     return next;
 }
 
+bool lfs_wire_find(const uint8_t *at, const uint8_t *end, unsigned number, struct lfs_wire_field *out) {
+    while (at && at < end)
+        if ((at = lfs_wire_next(at, end, out)) && out->number == number && out->type == 2)
+            return true;
+    return false;
+}
+
+bool lfs_wire_varint(const uint8_t *at, const uint8_t *end, unsigned number, uint64_t *out) {
+    struct lfs_wire_field field;
+    for (const uint8_t *next; at < end && (next = lfs_wire_next(at, end, &field)); at = next) {
+        uint64_t key;
+        if (field.number == number && field.type == 0)
+            return read_varint(read_varint(at, end, &key), end, out) != NULL;
+    }
+    return false;
+}
+
 void lfs_wire_pack(const ProtobufCMessage *message, struct lfs_buf *out) {
     size_t size = protobuf_c_message_get_packed_size(message);
     uint8_t *bytes = size ? lfs_buf_extend(out, size) : NULL;

@@ -7,6 +7,7 @@
 #define LFS_FORMAT_WIRE_H
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,11 @@ struct lfs_wire_field {
 
 /* The field at `at`; where the next one begins, or NULL when the bytes are no field. */
 const uint8_t *lfs_wire_next(const uint8_t *at, const uint8_t *end, struct lfs_wire_field *out);
+
+/* The first field of that number with a payload (wire type 2), or with a varint; false: there is none, or the bytes before it
+ * are no fields. */
+bool lfs_wire_find(const uint8_t *at, const uint8_t *end, unsigned number, struct lfs_wire_field *out);
+bool lfs_wire_varint(const uint8_t *at, const uint8_t *end, unsigned number, uint64_t *out);
 
 /* Append the packed message; a failure is told by the buffer. */
 void lfs_wire_pack(const ProtobufCMessage *message, struct lfs_buf *out);

@@ -210,25 +210,43 @@ struct gaps {
     const struct lfs_columns *c;
     const struct lfs_match *matches;
     size_t n_matches;
-    struct lfs_map kept; /* path -> fragment of the plan */
+    struct lfs_map kept; /* of fragments that one side alone has: path -> fragment of the plan, NULL where it has none */
     uint64_t rows[2], fragments[2]; /* ours, theirs */
     struct lfs_error *err;
 };
 
-
-/* The fragment of the plan that is the i-th match, where only `side` has it and rows of it are kept; else NULL. */
-static const struct lfs_plan_fragment *only_of(const struct gaps *g, size_t i, enum lfs_side side) {
+/* The fragment of the i-th match, where only `side` has it; else NULL. */
+static const LanceFragment *alone(const struct gaps *g, size_t i, enum lfs_side side) {
     const struct lfs_match *x = &g->matches[i];
-    const LanceFragment *mine = side == LFS_OURS ? x->ours : x->theirs;
-    return mine && !x->base && !(x->ours && x->theirs) ? lfs_map_get(&g->kept, lfs_match_name(mine)) : NULL;
+    return x->base || (x->ours && x->theirs) ? NULL : side == LFS_OURS ? x->ours : x->theirs;
+}
+
+/* What the plan has of it: NULL where no row of it is kept. */
+static const struct lfs_plan_fragment *only_of(const struct gaps *g, size_t i, enum lfs_side side) {
+    const LanceFragment *mine = alone(g, i, side);
+    return mine ? lfs_map_get(&g->kept, lfs_match_name(mine)) : NULL;
+}
+
+/* Few have one side alone: a map of all fragments would be the largest thing of a merge. */
+static errint_t find_kept(struct gaps *g) {
+    struct lfs_plan *plan = g->c->plan;
+    lfs_map_init(&g->kept, plan->arena);
+    for (size_t i = 0; i < g->n_matches; i++)
+        for (int k = 0; k < 2; k++) {
+            const LanceFragment *mine = alone(g, i, k ? LFS_THEIRS : LFS_OURS);
+            if (mine && !lfs_map_put(&g->kept, lfs_match_name(mine), NULL))
+                return lfs_fail_nomem(g->err);
+        }
+    for (size_t i = 0; g->kept.count && i < plan->n_fragments; i++) {
+        struct lfs_map_entry *e = lfs_map_find(&g->kept, lfs_match_name(plan->fragments[i].record));
+        if (e)
+            e->value = &plan->fragments[i];
+    }
+    return 0;
 }
 
 static errint_t find_gaps(struct gaps *g) {
-    struct lfs_plan *plan = g->c->plan;
-    lfs_map_init(&g->kept, plan->arena);
-    for (size_t i = 0; i < plan->n_fragments; i++)
-        if (!lfs_map_put(&g->kept, lfs_match_name(plan->fragments[i].record), &plan->fragments[i]))
-            return lfs_fail_nomem(g->err);
+    LFS_TRY(find_kept(g));
     for (size_t i = 0; i < g->n_matches; i++)
         for (int k = 0; k < 2; k++) {
             const struct lfs_plan_fragment *f = only_of(g, i, k ? LFS_THEIRS : LFS_OURS);

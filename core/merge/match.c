@@ -180,16 +180,37 @@ static errint_t place_all(struct builder *b, const struct lfs_version *v, enum l
     return 0;
 }
 
-/* Both are in the order of ids: a record that is the base's own belongs to the base's match, without looking its files
- * up. Matches of the base stand where its fragments do. */
+/* Versions of one table share names too (lfs_manifest_decode_like). */
+static bool has_names_of(const LanceFragment *f, const LanceFragment *base) {
+    bool same = f->n_files > 0 && f->n_files == base->n_files && f->physical_rows == base->physical_rows;
+    for (size_t i = 0; same && i < f->n_files; i++)
+        same = f->files[i]->path && f->files[i]->path == base->files[i]->path;
+    return same;
+}
+
+/* Both manifests are in the order of ids: the fragment of the base that stands where `f` does, when it is the same record or
+ * has the same files. *k is where the last one stood. */
+static bool stands_in_base(const LanceManifest *base, size_t *k, const LanceFragment *f) {
+    while (*k < base->n_fragments && base->fragments[*k]->id < f->id)
+        ++*k;
+    return *k < base->n_fragments && (base->fragments[*k] == f || has_names_of(f, base->fragments[*k]));
+}
+
+static size_t count_others(const struct lfs_version *base, const struct lfs_version *v) {
+    size_t n = 0;
+    for (size_t i = 0, k = 0; i < v->manifest.message->n_fragments; i++)
+        n += !stands_in_base(base->manifest.message, &k, v->manifest.message->fragments[i]);
+    return n;
+}
+
+/* A fragment that stands in the base belongs to the base's match, without looking its files up. Matches of the base stand
+ * where its fragments do. */
 static errint_t place_beside(struct builder *b, const struct lfs_version *base, const struct lfs_version *v,
                              enum lfs_side side) {
-    const LanceManifest *from = base->manifest.message, *m = v->manifest.message;
+    const LanceManifest *m = v->manifest.message;
     for (size_t i = 0, k = 0; i < m->n_fragments; i++) {
         const LanceFragment *f = m->fragments[i];
-        while (k < from->n_fragments && from->fragments[k]->id < f->id)
-            k++;
-        if (k == from->n_fragments || from->fragments[k] != f) {
+        if (!stands_in_base(base->manifest.message, &k, f)) {
             LFS_TRY(place(b, v, f, side));
             continue;
         }
@@ -352,8 +373,8 @@ static errint_t find_held(const struct lfs_merge_input *input, struct builder *b
 errint_t lfs_match_fragments(const struct lfs_merge_input *input, struct lfs_arena *arena, struct lfs_match **out,
                              size_t *n_out, struct lfs_error *err) {
     struct builder b = {.arena = arena, .err = err};
-    size_t most = input->base->manifest.message->n_fragments + input->ours->manifest.message->n_fragments +
-                  input->theirs->manifest.message->n_fragments;
+    size_t most = input->base->manifest.message->n_fragments + count_others(input->base, input->ours) +
+                  count_others(input->base, input->theirs);
     lfs_map_init(&b.by_file, arena);
     b.matches = LFS_NEW_ARRAY(arena, struct lfs_match, most + 1);
     if (!b.matches || !lfs_map_reserve(&b.by_file, input->base->manifest.message->n_fragments))

@@ -9,10 +9,12 @@
 #include "table/dataset.h"
 #include "util/map.h"
 
-enum { LFS_CACHE_BUCKETS = 1024, LFS_BLOCKS_MAX = 16 };
+enum { LFS_CACHE_BUCKETS = 1024, LFS_BLOCKS_MAX = 64 };
 
-/* Fragment records that one version brought, and that versions read later share where they have the same. */
+/* Fragment records, or the names in them, that one version brought, and that versions read later share where they have the
+ * same. A branch's records differ from its parent's, their names do not. */
 struct lfs_fragment_block {
+    bool of_names;
     struct lfs_arena *arena;
     size_t bytes;
     unsigned versions; /* that hold it */
@@ -23,7 +25,7 @@ struct lfs_cached_version {
     struct lfs_version version; /* first: a struct lfs_version is one of these */
     struct lfs_arena *arena;    /* owns all that the version points to, but fragments */
     size_t bytes;
-    struct lfs_fragment_block *blocks[LFS_BLOCKS_MAX]; /* hold the fragments; its own is the last */
+    struct lfs_fragment_block *blocks[LFS_BLOCKS_MAX]; /* hold the fragments; its own are the last */
     size_t n_blocks;
     unsigned users;
     struct lfs_cached_version *next_in_bucket;

@@ -169,52 +169,112 @@ static void insert(struct lfs_dataset *ds, struct lfs_cached_version *v) {
 
 /* --- reading: what a version shares with one that was read before is not read again --- */
 
-enum { LIKE_TRIES_MAX = 16 };
+enum { LIKE_TRIES_MAX = 16, OWN_RECORDS = 0, OWN_NAMES = 1, OWN_BLOCKS = 2 };
 
-static struct lfs_cached_version *find_like(struct lfs_dataset *ds, const struct lfs_buf *bytes) {
-    struct lfs_cached_version *v = TAILQ_FIRST(&ds->cache.by_use);
-    for (size_t i = 0; v && i < LIKE_TRIES_MAX; i++, v = TAILQ_NEXT(v, by_use))
-        if (v->n_blocks < LFS_BLOCKS_MAX && lfs_manifest_resembles(bytes->data, bytes->length, &v->version.manifest)) {
-            v->users++;
-            return v;
+static struct lfs_cached_version *find_like(struct lfs_dataset *ds, const struct lfs_buf *bytes,
+                                            enum lfs_resemblance *how_much) {
+    struct lfs_cached_version *v = TAILQ_FIRST(&ds->cache.by_use), *best = NULL;
+    enum lfs_resemblance most = LFS_RESEMBLES_NOT;
+    for (size_t i = 0; v && i < LIKE_TRIES_MAX && most < LFS_RESEMBLES; i++, v = TAILQ_NEXT(v, by_use)) {
+        if (v->n_blocks + OWN_BLOCKS > LFS_BLOCKS_MAX)
+            continue;
+        enum lfs_resemblance how = lfs_manifest_resembles(bytes->data, bytes->length, &v->version.manifest);
+        if (how > most) {
+            most = how;
+            best = v;
         }
-    return NULL;
+    }
+    if (best)
+        best->users++;
+    *how_much = most;
+    return best;
 }
 
-static errint_t decode(const struct lfs_buf *bytes, const struct lfs_cached_version *like, const char *path,
-                       struct lfs_cached_version *v, struct lfs_fragment_block *own, struct lfs_error *err) {
-    size_t n_shared = 0;
-    LFS_TRY(lfs_manifest_decode_like(bytes->data, bytes->length, like ? &like->version.manifest : NULL, v->arena,
-                                     own->arena, path, &v->version.manifest, &n_shared, err));
-    if (like && n_shared < like->version.manifest.message->n_fragments / 2) {
-        /* that would keep many records in memory for few */
-        return lfs_manifest_decode(bytes->data, bytes->length, own->arena, path, &v->version.manifest, err);
+/* A version that is being read. */
+struct reading {
+    const struct lfs_buf *bytes;
+    const char *path;
+    struct lfs_cached_version *like; /* NULL: none */
+    enum lfs_resemblance resemblance;
+    struct lfs_arena *arena;
+    struct lfs_fragment_block *own[OWN_BLOCKS];
+    struct lfs_error *err;
+};
+
+static bool empty_blocks(struct reading *r) {
+    for (size_t i = 0; i < OWN_BLOCKS; i++) {
+        lfs_arena_free(r->own[i]->arena);
+        if (!(r->own[i]->arena = lfs_arena_new()))
+            return false;
     }
-    for (size_t i = 0; like && i < like->n_blocks; i++)
-        v->blocks[v->n_blocks++] = like->blocks[i];
+    return true;
+}
+
+/* *names_only: what was shared. Few records that are shared would keep many in memory, and few names as well. */
+static errint_t decode(struct reading *r, struct lfs_manifest *out, bool *names_only, bool *nothing) {
+    size_t half = r->like ? r->like->version.manifest.message->n_fragments / 2 : 0;
+    for (int attempt = r->resemblance; attempt >= LFS_RESEMBLES_NOT; attempt--) {
+        struct lfs_manifest_sharing s = {.records = r->own[OWN_RECORDS]->arena, .names = r->own[OWN_NAMES]->arena};
+        *nothing = attempt == LFS_RESEMBLES_NOT;
+        *names_only = s.names_only = attempt == LFS_RESEMBLES_BY_NAMES;
+        s.like = *nothing ? NULL : &r->like->version.manifest;
+        LFS_TRY(lfs_manifest_decode_sharing(r->bytes->data, r->bytes->length, &s, r->arena, r->path, out, r->err));
+        if (*nothing || (*names_only ? s.n_names : s.n_records) >= half)
+            return 0;
+        if (!empty_blocks(r))
+            return lfs_fail_nomem(r->err);
+    }
     return 0;
 }
 
 /* The file's bytes as a version that nobody else sees yet. The blocks of `like` are not counted as its yet either. */
-static errint_t make_version(struct lfs_dataset *ds, const char *dir, const struct lfs_buf *bytes, const char *path,
-                             const struct lfs_cached_version *like, struct lfs_arena *arena,
-                             struct lfs_fragment_block *own, struct lfs_cached_version **out, struct lfs_error *err) {
-    struct lfs_cached_version *v = LFS_NEW(arena, struct lfs_cached_version);
-    char *own_dir = lfs_strdup(arena, dir);
+static errint_t make_version(struct lfs_dataset *ds, const char *dir, struct reading *r, struct lfs_cached_version **out) {
+    struct lfs_cached_version *v = LFS_NEW(r->arena, struct lfs_cached_version);
+    char *own_dir = lfs_strdup(r->arena, dir);
+    bool names_only = false, nothing = true;
     if (!v || !own_dir)
-        return lfs_fail_nomem(err);
-    v->arena = arena;
+        return lfs_fail_nomem(r->err);
+    v->arena = r->arena;
     v->version.dataset = ds;
     v->version.dir = own_dir;
-    LFS_TRY(decode(bytes, like, path, v, own, err));
-    LFS_TRY(lfs_manifest_check_features(v->version.manifest.message, false, path, err));
-    v->bytes = lfs_arena_size(arena);
-    own->bytes = lfs_arena_size(own->arena);
-    if (own->bytes > 0)
-        v->blocks[v->n_blocks++] = own;
+    LFS_TRY(decode(r, &v->version.manifest, &names_only, &nothing));
+    LFS_TRY(lfs_manifest_check_features(v->version.manifest.message, false, r->path, r->err));
+    for (size_t i = 0; r->like && !nothing && i < r->like->n_blocks; i++)
+        if (!names_only || r->like->blocks[i]->of_names)
+            v->blocks[v->n_blocks++] = r->like->blocks[i];
+    v->bytes = lfs_arena_size(r->arena);
+    for (size_t i = 0; i < OWN_BLOCKS; i++) {
+        r->own[i]->bytes = lfs_arena_size(r->own[i]->arena);
+        if (r->own[i]->bytes > 0)
+            v->blocks[v->n_blocks++] = r->own[i];
+    }
     v->users = 1;
     *out = v;
     return 0;
+}
+
+static bool begin_reading(struct reading *r) {
+    bool good = (r->arena = lfs_arena_new()) != NULL;
+    for (size_t i = 0; i < OWN_BLOCKS; i++) {
+        r->own[i] = calloc(1, sizeof *r->own[i]);
+        if (r->own[i])
+            r->own[i]->arena = lfs_arena_new();
+        good &= r->own[i] && r->own[i]->arena;
+    }
+    if (good)
+        r->own[OWN_NAMES]->of_names = true;
+    return good;
+}
+
+/* What no version has taken. */
+static void end_reading(struct reading *r, bool failed) {
+    for (size_t i = 0; i < OWN_BLOCKS; i++)
+        if (r->own[i] && (failed || r->own[i]->bytes == 0)) {
+            lfs_arena_free(r->own[i]->arena);
+            free(r->own[i]);
+        }
+    if (failed)
+        lfs_arena_free(r->arena);
 }
 
 /* What a manifest says of itself. Its branch may be an older name of this one, but a name it must be. */
@@ -234,33 +294,26 @@ static errint_t read_version(struct lfs_dataset *ds, const char *dir, uint64_t n
     LFS_AUTO_BUF bytes = {0};
     struct stat st;
     LFS_TRY(lfs_read_fd(fd, path, LFS_MANIFEST_BYTES_MAX, &bytes, &st, err));
-    struct lfs_arena *arena = lfs_arena_new();
-    struct lfs_fragment_block *own = calloc(1, sizeof *own);
-    if (own)
-        own->arena = lfs_arena_new();
+    struct reading r = {.bytes = &bytes, .path = path, .err = err};
+    struct lfs_cached_version *v = NULL;
+    bool begun = begin_reading(&r);
     pthread_mutex_lock(&ds->lock);
-    struct lfs_cached_version *like = find_like(ds, &bytes), *v = NULL;
+    r.like = find_like(ds, &bytes, &r.resemblance);
     pthread_mutex_unlock(&ds->lock);
-    errint_t result = arena && own && own->arena ? make_version(ds, dir, &bytes, path, like, arena, own, &v, err)
-                                                 : lfs_fail_nomem(err);
+    errint_t result = begun ? make_version(ds, dir, &r, &v) : lfs_fail_nomem(err);
     if (result == 0)
         result = check_identity(v, number, path, err);
     pthread_mutex_lock(&ds->lock);
     for (size_t i = 0; result == 0 && i < v->n_blocks; i++)
         v->blocks[i]->versions++;
-    if (result == 0)
-        ds->cache.bytes += own->bytes;
-    if (like && --like->users == 0)
-        free_version(&ds->cache, like);
+    for (size_t i = 0; result == 0 && i < OWN_BLOCKS; i++)
+        ds->cache.bytes += r.own[i]->bytes;
+    if (r.like && --r.like->users == 0)
+        free_version(&ds->cache, r.like);
     pthread_mutex_unlock(&ds->lock);
-    if (own && (result < 0 || own->bytes == 0)) {
-        lfs_arena_free(own->arena);
-        free(own);
-    }
-    if (result < 0) {
-        lfs_arena_free(arena);
+    end_reading(&r, result < 0);
+    if (result < 0)
         return result;
-    }
     snprintf(v->version.file_name, sizeof v->version.file_name, "%s", strrchr(path, '/') + 1);
     v->version.number = number;
     v->version.file_size = st.st_size;
