@@ -9,6 +9,7 @@
 #include "commit/build.h"
 #include "format/wire.h"
 #include "store/file.h"
+#include "store/publish.h"
 #include "table/lock.h"
 #include "util/cancel.h"
 #include "util/cleanup.h"
@@ -21,6 +22,7 @@ struct attempt {
     struct lfs_build build;
     struct lfs_manifest next;
     const char *versions_dir, *transactions_dir;
+    struct lfs_publish manifest;
     char name[LFS_MANIFEST_NAME_SIZE];
 };
 
@@ -48,9 +50,21 @@ static errint_t write_transaction(struct attempt *a, struct lfs_error *err) {
     return made && lfs_list_add(&a->placer.created, a->arena, made) ? 0 : lfs_fail_nomem(err);
 }
 
-/* All that the manifest names, before it. */
+/* The manifest's bytes, which nobody sees before they have its name. */
+static errint_t stage_manifest(struct attempt *a, struct lfs_error *err) {
+    LFS_AUTO_BUF bytes = {0};
+    LFS_TRY(own_directory(a, "_versions", &a->versions_dir, err));
+    lfs_manifest_name(a->request->naming, a->build.version, a->name);
+    LFS_TRY(lfs_manifest_encode(&a->next, &bytes, err));
+    return lfs_publish_write(&a->manifest, lfs_dataset_root_fd(a->request->dataset), a->versions_dir, a->name, &bytes,
+                            err);
+}
+
+/* All that the manifest names and its own bytes at the same time; its name comes when they are there. */
 static errint_t flush(struct attempt *a, struct lfs_error *err) {
     LFS_CLEANUP(lfs_flush_close) struct lfs_flush flush = {0};
+    if (a->request->sync)
+        LFS_TRY(lfs_publish_add(&a->manifest, &flush, err));
     int root = lfs_dataset_root_fd(a->request->dataset);
     if (a->request->sync && a->transactions_dir) {
         LFS_TRY(lfs_flush_add_file(&flush, root, a->transactions_dir, a->next.message->transaction_file, err));
@@ -82,14 +96,9 @@ static void write_hint(const struct attempt *a) {
 }
 
 static errint_t publish(struct attempt *a, struct lfs_error *err) {
-    LFS_AUTO_BUF bytes = {0};
-    LFS_TRY(own_directory(a, "_versions", &a->versions_dir, err));
-    lfs_manifest_name(a->request->naming, a->build.version, a->name);
-    LFS_TRY(lfs_manifest_encode(&a->next, &bytes, err));
     if (lfs_is_cancelled(a->request->cancel))
         return lfs_fail(err, LFS_E_INTERRUPTED, "interrupted: nothing was committed");
-    errint_t result = lfs_write_new(lfs_dataset_root_fd(a->request->dataset), a->versions_dir, a->name, &bytes,
-                                    a->request->sync, err);
+    errint_t result = lfs_publish_name(&a->manifest, a->request->sync, err);
     if (result < 0 && is_ours(a))
         result = 0;
     if (result == 0)
@@ -122,13 +131,14 @@ static errint_t run(struct attempt *a, struct lfs_error *err) {
     LFS_TRY(lfs_place_kept_base(&a->placer, err));
     LFS_TRY(lfs_place_kept_deletions(&a->placer, r->target->uuid, a->next.message, err));
     LFS_TRY(write_transaction(a, err));
+    LFS_TRY(stage_manifest(a, err));
     LFS_TRY(flush(a, err));
     return publish(a, err);
 }
 
 errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_commit_result *out, struct lfs_error *err) {
     LFS_AUTO_ARENA *arena = lfs_arena_new();
-    struct attempt a = {.request = request, .arena = arena};
+    struct attempt a = {.request = request, .arena = arena, .manifest = LFS_PUBLISH_NONE};
     uuid_t uuid;
     if (!arena)
         return lfs_fail_nomem(err);
@@ -143,6 +153,7 @@ errint_t lfs_commit_plan(const struct lfs_commit_request *request, struct lfs_co
     errint_t result = request->aside ? 0 : check_line(&a, err);
     if (result == 0)
         result = run(&a, err);
+    lfs_publish_drop(&a.manifest);
     if (result < 0) {
         lfs_placer_undo(&a.placer);
     } else {

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "store/flush.h"
+#include "store/publish.h"
 #include "util/cancel.h"
 #include "util/cleanup.h"
 
@@ -134,12 +135,12 @@ static errint_t write_all(int fd, const struct lfs_buf *bytes, const char *name,
 
 /* A new file with a name that no discovery of stock Lance takes for anything: it neither ends in "manifest" nor in
  * ".json", nor begins with 'd' (lance-format sections 1.1 and 2.1). */
-static int stage(int dir, char name[32]) {
+static int stage(int dir, char name[LFS_PUBLISH_NAME_SIZE]) {
     for (int i = 0; i < NAME_TRIES_MAX; i++) {
         uint64_t random;
         if (getrandom(&random, sizeof random, 0) != sizeof random)
             return -EIO;
-        snprintf(name, 32, ".tmp-lancefs-%016llx", (unsigned long long)random);
+        snprintf(name, LFS_PUBLISH_NAME_SIZE, ".tmp-lancefs-%016llx", (unsigned long long)random);
         int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (fd >= 0 || errno != EEXIST)
             return fd >= 0 ? fd : -errno;
@@ -205,19 +206,9 @@ static errint_t settle(int dir, const char *staged, const char *name, bool repla
     return 0;
 }
 
-/* Flush a new file at the same time as others. */
-static errint_t flush_with(struct lfs_flush *others, int fd, const char *name, struct lfs_error *err) {
-    int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (own < 0)
-        return lfs_fail_errno(err, errno, "cannot flush %s", name);
-    LFS_TRY(lfs_flush_add(others, own, name, false, err));
-    return lfs_flush_run(others, err);
-}
-
-/* `before` as in lfs_write_new_after; NULL = the file is flushed alone when `sync`. */
 static errint_t write_staged(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes,
-                             bool replace, bool sync, struct lfs_flush *before, struct lfs_error *err) {
-    char staged[32];
+                             bool replace, bool sync, struct lfs_error *err) {
+    char staged[LFS_PUBLISH_NAME_SIZE];
     LFS_AUTO_FD dir = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
         return lfs_fail_errno(err, -dir, "cannot open %s", directory);
@@ -225,10 +216,8 @@ static errint_t write_staged(int dirfd, const char *directory, const char *name,
     if (fd < 0)
         return lfs_fail_errno(err, -fd, "cannot write in %s", *directory ? directory : "the data set's directory");
     errint_t result = write_all(fd, bytes, name, err);
-    if (result == 0 && before)
-        result = flush_with(before, fd, name, err);
     if (result == 0)
-        result = finish(&fd, sync && !before, name, err);
+        result = finish(&fd, sync, name, err);
     if (result == 0)
         result = settle(dir, staged, name, replace, sync, err);
     if (result < 0)
@@ -236,19 +225,60 @@ static errint_t write_staged(int dirfd, const char *directory, const char *name,
     return result;
 }
 
+errint_t lfs_publish_write(struct lfs_publish *staged, int dirfd, const char *directory, const char *becomes,
+                          const struct lfs_buf *bytes, struct lfs_error *err) {
+    staged->becomes = becomes;
+    staged->dir = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
+    if (staged->dir < 0)
+        return lfs_fail_errno(err, -staged->dir, "cannot open %s", directory);
+    staged->fd = stage(staged->dir, staged->name);
+    if (staged->fd < 0) {
+        *staged->name = 0;
+        return lfs_fail_errno(err, -staged->fd, "cannot write in %s", directory);
+    }
+    return write_all(staged->fd, bytes, becomes, err);
+}
+
+errint_t lfs_publish_add(struct lfs_publish *staged, struct lfs_flush *flush, struct lfs_error *err) {
+    int fd = fcntl(staged->fd, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? lfs_fail_errno(err, errno, "cannot flush %s", staged->becomes)
+                  : lfs_flush_add(flush, fd, staged->becomes, false, err);
+}
+
+errint_t lfs_publish_name(struct lfs_publish *staged, bool sync, struct lfs_error *err) {
+    LFS_TRY(finish(&staged->fd, false, staged->becomes, err));
+    LFS_TRY(settle(staged->dir, staged->name, staged->becomes, false, sync, err));
+    *staged->name = 0;
+    return 0;
+}
+
+void lfs_publish_drop(struct lfs_publish *staged) {
+    if (*staged->name)
+        unlinkat(staged->dir, staged->name, 0);
+    if (staged->fd >= 0)
+        close(staged->fd);
+    if (staged->dir >= 0)
+        close(staged->dir);
+    *staged = (struct lfs_publish)LFS_PUBLISH_NONE;
+}
+
 errint_t lfs_write_new(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes, bool sync,
                        struct lfs_error *err) {
-    return write_staged(dirfd, directory, name, bytes, false, sync, NULL, err);
+    return write_staged(dirfd, directory, name, bytes, false, sync, err);
 }
 
 errint_t lfs_write_new_after(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes,
                              struct lfs_flush *before, struct lfs_error *err) {
-    return write_staged(dirfd, directory, name, bytes, false, true, before, err);
+    LFS_CLEANUP(lfs_publish_drop) struct lfs_publish staged = LFS_PUBLISH_NONE;
+    LFS_TRY(lfs_publish_write(&staged, dirfd, directory, name, bytes, err));
+    LFS_TRY(lfs_publish_add(&staged, before, err));
+    LFS_TRY(lfs_flush_run(before, err));
+    return lfs_publish_name(&staged, true, err);
 }
 
 errint_t lfs_write_replace(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes, bool sync,
                            struct lfs_error *err) {
-    return write_staged(dirfd, directory, name, bytes, true, sync, NULL, err);
+    return write_staged(dirfd, directory, name, bytes, true, sync, err);
 }
 
 int lfs_link_at(int source_dir, const char *source_name, int dir, const char *name) {
@@ -323,7 +353,7 @@ static errint_t copy_bytes(int source, int target, const char *name, const struc
 
 errint_t lfs_copy_new(int source_fd, int dirfd, const char *directory, const char *name, bool sync,
                       const struct lfs_copying *copying, struct lfs_error *err) {
-    char staged[32];
+    char staged[LFS_PUBLISH_NAME_SIZE];
     LFS_AUTO_FD dir = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
         return lfs_fail_errno(err, -dir, "cannot open %s", directory);
