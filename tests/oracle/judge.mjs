@@ -87,6 +87,10 @@ function done(r, p, { ours, options, fail, is }) {
   else if (sure.length || p.units.length) fail(`merged where the model sees conflicts in ${[...sure, ...p.units].join(" ")}`);
   const escalated = /escalated:/.test(r.answer.text);
   if (escalated && !p.policy.rows) fail("escalated without a strategy");
+  if (escalated && p.settled?.otherwise && !p.settled.escalated) {
+    const other = p.settled.otherwise();
+    if (!other.stuck && other.escalated) p.settled = other;
+  }
   const nothing = changesNothing(p, ours);
   if (result === "dry-run") return options.includes("dry-run") ? is("dry-run") : fail("a dry run that nobody asked for");
   if (result === "up-to-date") {
