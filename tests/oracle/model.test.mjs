@@ -207,3 +207,13 @@ test("a strategy takes back the newest update first: the one before it is then a
   assert.equal(p.settled.escalated, true);
   assert.deepEqual([...p.settled.rows.keys()], ["c"]);
 });
+
+for (const [schema, left] of [["source-wins", "theirs"], ["dest-wins", "ours"], ["fail", undefined]])
+  test(`both sides add a column of one name, schema=${schema}`, () => {
+    const m = fresh();
+    for (const [branch, id] of [["main", "ours"], ["dev", "theirs"]])
+      m.commit(branch, m.tip(branch).number + 1, "addColumn", { columns: new Map([...m.tip(branch).columns, [id, "extra"]]) });
+    const p = m.merge(m.tip("main"), m.tip("dev"), { schema });
+    if (left) assert.deepEqual([...p.columns.keys()].filter((id) => ["ours", "theirs"].includes(id)), [left]);
+    assert.deepEqual(p.units, left ? [] : ["two columns of one name"]);
+  });

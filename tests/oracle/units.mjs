@@ -34,10 +34,22 @@ export function mergeColumns(base, ours, theirs, sides, strategy) {
     if (!dropperWins && writer.wrote.has(id)) out.clashes.push(`column ${id}`);
     else if (!dropperWins && writer.may.has(id)) out.perhaps.push(`column ${id}`);
   }
+  settleNames(out.columns, base, ours, theirs, strategy);
   const names = [...out.columns.values()];
   if (new Set(names).size < names.length) out.clashes.push("two columns of one name");
   out.changed = [ours, theirs].some((s) => !sameColumns(s.columns, base.columns));
   return out;
+}
+// A new column of theirs under a name that is taken: a strategy keeps one of them, where ours' is new as well.
+function settleNames(columns, base, ours, theirs, strategy) {
+  const added = (state, other) => [...state.columns.keys()].filter((id) => !base.columns.has(id) && !other.columns.has(id));
+  const fresh = added(ours, theirs);
+  for (const id of added(theirs, ours))
+    for (const [other, name] of columns) {
+      if (other === id || name !== columns.get(id)) continue;
+      if (strategy === "dest-wins") columns.delete(id);
+      if (strategy === "source-wins" && fresh.includes(other)) columns.delete(other);
+    }
 }
 export const sameColumns = (a, b) => a.size === b.size && [...a].every(([id, name]) => b.get(id) === name);
 export const sameMaps = (a, b) => a.size === b.size && [...a].every(([key, value]) => b.get(key) === value);
