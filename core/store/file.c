@@ -373,12 +373,13 @@ errint_t lfs_copy_new(int source_fd, int dirfd, const char *directory, const cha
 errint_t lfs_copy_once(int source_fd, int dirfd, const char *directory, const char *name, bool sync,
                        const struct lfs_copying *copying, struct lfs_error *err) {
     struct stat a, b;
-    LFS_AUTO_FD dir = lfs_open_beneath(dirfd, directory, O_PATH | O_DIRECTORY, 0);
-    if (dir < 0)
-        return lfs_fail_errno(err, -dir, "cannot open %s", directory);
-    if (fstatat(dir, name, &b, AT_SYMLINK_NOFOLLOW) < 0)
+    LFS_AUTO_FREE char *path = NULL;
+    if (asprintf(&path, "%s/%s", directory, name) < 0)
+        return lfs_fail_nomem(err);
+    LFS_AUTO_FD other = lfs_open_beneath(dirfd, path, O_PATH, 0);
+    if (other < 0)
         return lfs_copy_new(source_fd, dirfd, directory, name, sync, copying, err);
-    if (fstat(source_fd, &a) == 0 && S_ISREG(b.st_mode) && a.st_size == b.st_size)
+    if (fstat(source_fd, &a) == 0 && fstat(other, &b) == 0 && a.st_size == b.st_size)
         return 0;
-    return lfs_fail(err, LFS_E_CORRUPT, "%s/%s is in the way: another file of that name", directory, name);
+    return lfs_fail(err, LFS_E_CORRUPT, "%s is in the way: another file of that name", path);
 }
