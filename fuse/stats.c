@@ -29,6 +29,7 @@ enum { BOUNDS = sizeof bounds / sizeof *bounds };
 
 struct histogram {
     counter buckets[BOUNDS + 1], ns; /* each observation in one bucket; the sums are made when they are shown */
+    counter longest;
 };
 
 /* Words of `result:` lines. */
@@ -86,6 +87,9 @@ static void observe(struct histogram *h, uint64_t start) {
         i++;
     add(&h->buckets[i], 1);
     add(&h->ns, ns);
+    uint64_t longest = get(&h->longest);
+    while (ns > longest && !atomic_compare_exchange_weak(&h->longest, &longest, ns))
+        continue;
 }
 
 void lfs_stats_op(struct lfs_stats *stats, enum lfs_op op, uint64_t start) { observe(&stats->ops[op], start); }
@@ -130,6 +134,10 @@ static void put_head(struct lfs_buf *out, const char *name, const char *type, co
     lfs_buf_printf(out, "# HELP lancefs_%s %s\n# TYPE lancefs_%s %s\n", name, help, name, type);
 }
 
+static void put_seconds(struct lfs_buf *out, uint64_t ns) {
+    lfs_buf_printf(out, " %" PRIu64 ".%09" PRIu64 "\n", ns / NS_PER_S, ns % NS_PER_S);
+}
+
 static void put_histogram(struct lfs_buf *out, const char *name, const char *label, const char *value,
                           const struct histogram *h) {
     uint64_t sum = 0, ns = get(&h->ns);
@@ -138,15 +146,39 @@ static void put_histogram(struct lfs_buf *out, const char *name, const char *lab
         lfs_buf_printf(out, "lancefs_%s_bucket{%s=\"%s\",le=\"%s\"} %" PRIu64 "\n", name, label, value,
                        i < BOUNDS ? bounds[i].text : "+Inf", sum);
     }
-    lfs_buf_printf(out, "lancefs_%s_sum{%s=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", name, label, value, ns / NS_PER_S,
-                   ns % NS_PER_S);
+    lfs_buf_printf(out, "lancefs_%s_sum{%s=\"%s\"}", name, label, value);
+    put_seconds(out, ns);
     lfs_buf_printf(out, "lancefs_%s_count{%s=\"%s\"} %" PRIu64 "\n", name, label, value, sum);
+}
+
+/* So long at most took that part of all since the mount was made: the bound of the bucket that it ends in, or the longest of
+ * all where that is less. Nothing where nothing was seen. */
+static void put_quantiles(struct lfs_buf *out, const char *name, const char *label, const char *value,
+                          const struct histogram *h) {
+    static const struct {
+        unsigned percent;
+        const char *text;
+    } quantiles[] = {{50, "0.5"}, {90, "0.9"}, {99, "0.99"}};
+    uint64_t seen[BOUNDS + 1], count = 0, longest = get(&h->longest);
+    for (size_t i = 0; i <= BOUNDS; i++)
+        count += seen[i] = get(&h->buckets[i]);
+    for (size_t q = 0; count && q < sizeof quantiles / sizeof *quantiles; q++) {
+        uint64_t rank = (count * quantiles[q].percent + 99) / 100, sum = seen[0];
+        size_t i = 0;
+        while (i < BOUNDS && sum < rank)
+            sum += seen[++i];
+        lfs_buf_printf(out, "lancefs_%s{%s=\"%s\",quantile=\"%s\"}", name, label, value, quantiles[q].text);
+        put_seconds(out, i < BOUNDS && bounds[i].ns < longest ? bounds[i].ns : longest);
+    }
 }
 
 static void put_operations(const struct lfs_stats *s, struct lfs_buf *out) {
     put_head(out, "operation_seconds", "histogram", "Requests of the kernel by kind, and how long they were handled.");
     for (size_t i = 0; i < LFS_OPS; i++)
         put_histogram(out, "operation_seconds", "operation", op_words[i], &s->ops[i]);
+    put_head(out, "operation_quantile_seconds", "gauge", "At most so long took this part of all requests of a kind.");
+    for (size_t i = 0; i < LFS_OPS; i++)
+        put_quantiles(out, "operation_quantile_seconds", "operation", op_words[i], &s->ops[i]);
     put_head(out, "read_bytes_total", "counter", "Bytes that were read through the mount, by what was read.");
     for (size_t i = 0; i < LFS_READ_KINDS; i++)
         lfs_buf_printf(out, "lancefs_read_bytes_total{kind=\"%s\"} %" PRIu64 "\n", read_words[i], get(&s->read[i]));
@@ -163,6 +195,9 @@ static void put_commands(const struct lfs_stats *s, struct lfs_buf *out) {
     put_head(out, "command_seconds", "histogram", "How long commands took, by verb.");
     for (size_t i = 0; i < VERBS_MAX && file_at(i); i++)
         put_histogram(out, "command_seconds", "verb", file_at(i) + 1, &s->commands[i]);
+    put_head(out, "command_quantile_seconds", "gauge", "At most so long took this part of all commands of a verb.");
+    for (size_t i = 0; i < VERBS_MAX && file_at(i); i++)
+        put_quantiles(out, "command_quantile_seconds", "verb", file_at(i) + 1, &s->commands[i]);
 }
 
 struct cache {

@@ -125,6 +125,29 @@ onEach("commands by verb and result, bytes, operations, handles and lookups", as
   assert.ok(is.get("lancefs_lookups_held{}") >= is.get("lancefs_nodes{}") && is.get("lancefs_nodes{}") > 0);
 });
 
+// From outside: each command's time as the shell sees it is an upper bound of the longest; the histogram bounds the rest.
+test("seconds by quantile: of what was run alone, ascending, within the histogram's buckets and what the caller waited", async (t) => {
+  const g = await mounted(t, "delete_vs_update", "lance12"),
+    key = (q) => `lancefs_command_quantile_seconds{verb="merge",quantile="${q}"}`;
+  assert.equal((await stats(g)).get(key("0.5")), undefined, "no command, no quantile");
+  const waited = [];
+  for (let i = 0; i < 5; i++) {
+    const start = performance.now();
+    await ctl(control(g, "main"), "u_u dry-run");
+    waited.push((performance.now() - start) / 1000);
+  }
+  const s = await stats(g),
+    [half, most, nearly] = ["0.5", "0.9", "0.99"].map((q) => s.get(key(q)));
+  assert.ok(half > 0 && half <= most && most <= nearly, `${half} ${most} ${nearly}`);
+  assert.ok(nearly <= Math.max(...waited), "no longer than the shell waited");
+  assert.ok(nearly * 5 >= s.get('lancefs_command_seconds_sum{verb="merge"}'), "the longest is not below the mean");
+  const upTo = [...s].filter(([k]) => k.startsWith('lancefs_command_seconds_bucket{verb="merge",le="')).map(([k, n]) => [/le="(.*)"/.exec(k)[1], n]);
+  const bucket = (rank) => Number(upTo.find(([, n]) => n >= rank)[0].replace("+Inf", "Infinity"));
+  assert.ok(half <= bucket(3) && most <= bucket(5), "the third and the fifth of five");
+  assert.equal(s.get('lancefs_command_quantile_seconds{verb="gc",quantile="0.5"}'), undefined);
+  assert.ok(s.get('lancefs_operation_quantile_seconds{operation="write",quantile="0.99"}') >= 0);
+});
+
 onEach("caches: a second look hits, sizes have bounds", async (t, engine) => {
   // two texts of .stats, which are long, must fit beside what is kept
   const g = await mounted(t, "chain", engine, { options: ["cache_mb=2"] });
