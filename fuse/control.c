@@ -133,8 +133,10 @@ static void log_failure(const struct lfs_running *r, errint_t result, const stru
     size_t length = 0;
     for (size_t i = 0; !cause && i < sizeof keys / sizeof *keys; i++)
         cause = lfs_answer_find(text, answer->length, keys[i], &length);
-    lfs_log(LFS_LOG_WARNING, "file=%s branch=%s command=\"%s\" errno=%d cause=%.*s", r->file, *r->branch ? r->branch : "-",
-            r->line, -result, cause ? (int)length : 0, cause ? cause : "");
+    char command[500], why[1100];
+    lfs_log(LFS_LOG_WARNING, "file=%s branch=%s command=%s errno=%d cause=%s", r->file, *r->branch ? r->branch : "-",
+            lfs_log_quote(command, sizeof command, r->line, strlen(r->line)), -result,
+            lfs_log_quote(why, sizeof why, cause ? cause : "", cause ? length : 0));
 }
 
 static errint_t choose(struct job *job, const char *line) {

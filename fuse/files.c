@@ -14,6 +14,7 @@
 #include "fuse/staged.h"
 #include "fuse/stats.h"
 #include "fuse/texts.h"
+#include "fuse/told.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -117,7 +118,7 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
     if (((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC) &&
         (m->options->read_only || node->kind != LFS_NODE_STAGED)) {
         /* what is published never changes, and what no storage holds cannot */
-        fuse_reply_err(req, m->options->read_only || node->kind == LFS_NODE_IMAGE_FILE ? EROFS : EPERM);
+        lfs_refuse(req, "open", node, NULL, m->options->read_only || node->kind == LFS_NODE_IMAGE_FILE ? EROFS : EPERM);
         return;
     }
     if (node->kind == LFS_NODE_TEXT && lfs_text_is_slow(lfs_text_place(node), node->text)) {
@@ -134,7 +135,7 @@ void lfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
     if (result == 0 && node->parent && node->parent->kind == LFS_NODE_VERSIONS)
         lfs_removals_read(m, node->branch, fuse_req_ctx(req)->pid);
     if (result < 0)
-        fuse_reply_err(req, -result);
+        lfs_refuse(req, "open", node, NULL, -result);
     if (result < 0 || lfs_passthrough_reply(req, h, fi) == -ENOENT)
         lfs_handle_free(m, h);
 }
@@ -191,7 +192,7 @@ void lfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
     }
     errint_t done = read_stored(m, h, buffer, size, off);
     if (done < 0) {
-        fuse_reply_err(req, -done);
+        lfs_refuse(req, "read", h->node, NULL, -done);
         return;
     }
     lfs_stats_read(m->stats, LFS_READ_STORED, (size_t)done);

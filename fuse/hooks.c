@@ -128,7 +128,9 @@ static errint_t before(void *data, const struct lfs_verb_move *move, struct lfs_
     if (result < 0 && (why.code == LFS_E_INTERRUPTED || why.code == LFS_E_NOMEM))
         return lfs_fail(err, why.code, "%s", why.message);
     if (result < 0) { /* it could not be asked, or did not answer: that is no yes */
-        lfs_log(LFS_LOG_WARNING, "hook=" BEFORE " target=%s: %s", move->target, why.message);
+        char text[1100];
+        lfs_log(LFS_LOG_WARNING, "hook=" BEFORE " target=%s cause=%s", move->target,
+                lfs_log_quote(text, sizeof text, why.message, strlen(why.message)));
         return lfs_fail(err, LFS_E_DENIED, BEFORE ": %s", why.message);
     }
     lfs_log(LFS_LOG_INFO, "hook=" BEFORE " target=%s says=%s", move->target, no ? "no" : "yes");
@@ -145,7 +147,9 @@ static void after(void *data, const struct lfs_verb_move *move, struct lfs_buf *
     const char *no = result == 0 ? complaint(status, arena) : why.message;
     if (!no || why.code == LFS_E_NOT_FOUND)
         return;
-    lfs_log(LFS_LOG_WARNING, "hook=" AFTER " target=%s: %s", move->target, no);
+    char text[1100];
+    lfs_log(LFS_LOG_WARNING, "hook=" AFTER " target=%s cause=%s", move->target,
+            lfs_log_quote(text, sizeof text, no, strlen(no)));
     lfs_buf_printf(said, AFTER " failed: %s\n", no);
 }
 

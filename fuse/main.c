@@ -37,12 +37,18 @@ enum { MMAP_BYTES = 32 << 20, FREE_BYTES_MAX = 64 << 20 };
 /* --- what libfuse says while it starts goes into our one line --- */
 
 static char fuse_said[512];
-static bool fuse_said_all;
+static bool fuse_said_all, heard_all; /* heard_all: standard error is ours (start.h) */
 
 /* A message comes in pieces, and ends with its newline; the first one is the cause. */
 static void keep_fuse_message(enum fuse_log_level level, const char *format, va_list args) {
     size_t length = strlen(fuse_said);
     (void)level;
+    if (heard_all) { /* a child of libfuse has only a copy of this memory, but the same standard error */
+        va_list again;
+        va_copy(again, args);
+        vfprintf(stderr, format, again);
+        va_end(again);
+    }
     if (fuse_said_all)
         return;
     vsnprintf(fuse_said + length, sizeof fuse_said - length, format, args);
@@ -63,8 +69,9 @@ __attribute__((format(printf, 2, 0))) static void log_fuse_message(enum fuse_log
             "%s", line);
 }
 
-static const char *fuse_reason(void) {
-    const char *said = strncmp(fuse_said, "fuse: ", 6) == 0 ? fuse_said + 6 : fuse_said;
+static const char *fuse_reason(const char *heard) {
+    const char *said = *fuse_said ? fuse_said : heard;
+    said = strncmp(said, "fuse: ", 6) == 0 ? said + 6 : said;
     return *said ? said : "libfuse gives no reason";
 }
 
@@ -111,8 +118,10 @@ static void detach(void) {
         return;
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    if (fstat(STDERR_FILENO, &st) < 0 || !S_ISREG(st.st_mode))
+    if (fstat(STDERR_FILENO, &st) < 0 || !S_ISREG(st.st_mode)) {
         dup2(null, STDERR_FILENO);
+        lfs_log_leave_stderr();
+    }
     close(null);
 }
 
@@ -314,7 +323,7 @@ static int start(struct lfs_mount *m, struct lfs_error *err) {
     fuse_set_log_func(keep_fuse_message);
     m->session = fuse_session_new(&o->args, &lfs_operations, sizeof lfs_operations, m);
     if (!m->session) { /* it finds the options that nobody knows */
-        lfs_fail(err, LFS_E_USAGE, "%s", fuse_reason());
+        lfs_fail(err, LFS_E_USAGE, "%s", fuse_reason(""));
         return EXIT_USAGE;
     }
     result = lfs_passthrough_check(o->passthrough, err);
@@ -326,10 +335,18 @@ static int start(struct lfs_mount *m, struct lfs_error *err) {
         result = lfs_hooks_new(m, o->hooks, o->hooks_timeout, &m->hooks, err);
     if (result < 0)
         return EXIT_START;
-    if (fuse_session_mount(m->session, m->mountpoint) != 0) {
-        lfs_fail(err, LFS_E_SYSTEM, "cannot mount on %s: %s", o->mountpoint, fuse_reason());
+    bool empty = lfs_start_is_empty(m->mountpoint);
+    char heard[400] = "";
+    heard_all = true;
+    int mounted = lfs_start_mount(m->session, m->mountpoint, heard, sizeof heard);
+    heard_all = false;
+    if (mounted != 0) {
+        const char *reason = fuse_reason(heard);
+        lfs_fail(err, LFS_E_SYSTEM, "cannot mount on %s: %s%s", o->mountpoint, reason, lfs_start_advice(reason));
         return EXIT_START;
     }
+    if (!empty)
+        fprintf(stderr, "lancefs: %s is not empty: what lies in it is hidden while the data set is mounted\n", o->mountpoint);
     lfs_passthrough_attach(m);
     if (chdir("/") < 0 || (!o->foreground && daemonize(m, err) < 0)) {
         fuse_session_unmount(m->session);

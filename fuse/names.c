@@ -11,6 +11,7 @@
 #include "fuse/control.h"
 #include "fuse/copies.h"
 #include "fuse/mount.h"
+#include "fuse/told.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "verbs/names.h"
@@ -83,12 +84,18 @@ static void reply(struct job *j, errint_t result) {
     fuse_reply_err(j->req, -result);
 }
 
+static void log_failure(const struct job *j, errint_t result, const struct lfs_error *err) {
+    char what[400], why[1200];
+    lfs_log(LFS_LOG_WARNING, "operation=%s errno=%d cause=%s", lfs_log_quote(what, sizeof what, j->what, strlen(j->what)),
+            -result, lfs_log_quote(why, sizeof why, err->message, strlen(err->message)));
+}
+
 static void run_job(struct lfs_work *work) {
     struct job *j = (struct job *)work;
     struct lfs_error err = {0};
     errint_t result = j->act(j, &err);
     if (result < 0)
-        lfs_log(LFS_LOG_WARNING, "%s: %s", j->what, err.message);
+        log_failure(j, result, &err);
     reply(j, result);
     if (result == 0)
         lfs_tell_names(j->m); /* only now: the kernel locks the directory until it has its answer */
@@ -142,7 +149,7 @@ static void submit(struct job *j, errint_t (*act)(struct job *, struct lfs_error
 
 /* It cannot be done here at all. */
 static void refuse(struct job *j, int error) {
-    fuse_reply_err(j->req, error);
+    lfs_refuse(j->req, "name", j->parent, j->entry, error);
     destroy_job(&j->work);
 }
 

@@ -17,6 +17,7 @@
 #include "fuse/standing.h"
 #include "fuse/start.h"
 #include "fuse/stats.h"
+#include "fuse/told.h"
 #include "util/cleanup.h"
 
 /* A base path, or a link, that leads into this very mount would make the daemon wait for itself: its own threads get
@@ -47,7 +48,7 @@ static struct lfs_node *changeable_node_of(fuse_req_t req, fuse_ino_t ino) {
     struct lfs_node *node = node_of(req, ino);
     if (!node || (!lfs_is_in_image(node) && node->kind != LFS_NODE_PREVIEWS))
         return node;
-    fuse_reply_err(req, EROFS);
+    lfs_refuse(req, "change", node, NULL, EROFS);
     return NULL;
 }
 
@@ -79,7 +80,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name) {
         return;
     errint_t result = lfs_look_up(m, node, name, false, &e);
     if (result < 0)
-        fuse_reply_err(req, -result);
+        lfs_refuse(req, "lookup", node, name, -result);
     else if (fuse_reply_entry(req, &e) != 0)
         lfs_nodes_forget(m->nodes, e.ino, 1);
 }
@@ -102,7 +103,7 @@ static void reply_attributes(fuse_req_t req, struct lfs_node *node) {
     double timeout;
     errint_t result = lfs_attributes(lfs_mount_of(req), node, &st, &timeout);
     if (result < 0)
-        fuse_reply_err(req, -result);
+        lfs_refuse(req, "getattr", node, NULL, -result);
     else
         fuse_reply_attr(req, &st, timeout);
 }
@@ -136,7 +137,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
         return;
     errint_t result = set_attributes(lfs_mount_of(req), node, st, to_set, fi);
     if (result < 0)
-        fuse_reply_err(req, -result);
+        lfs_refuse(req, "setattr", node, NULL, -result);
     else
         reply_attributes(req, node);
 }
@@ -199,20 +200,21 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
 
 int lfs_refusal(fuse_req_t req) { return lfs_mount_of(req)->options->read_only ? EROFS : EPERM; }
 
-static void reply_entry(fuse_req_t req, errint_t result, const struct fuse_entry_param *e) {
+static void reply_entry(fuse_req_t req, const char *operation, const struct lfs_node *parent, const char *name,
+                        errint_t result, const struct fuse_entry_param *e) {
     if (result < 0)
-        fuse_reply_err(req, -result);
+        lfs_refuse(req, operation, parent, name, -result);
     else if (fuse_reply_entry(req, e) != 0)
         lfs_nodes_forget(lfs_mount_of(req)->nodes, e->ino, 1);
 }
 
 /* Valid replies: entry, err. */
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev) {
-    (void)name;
+    struct lfs_node *node = changeable_node_of(req, parent);
     (void)mode;
     (void)dev;
-    if (changeable_node_of(req, parent))
-        fuse_reply_err(req, lfs_refusal(req));
+    if (node)
+        lfs_refuse(req, "mknod", node, name, lfs_refusal(req));
 }
 
 /* Valid replies: entry, err. */
@@ -220,7 +222,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
     struct lfs_node *node = changeable_node_of(req, parent);
     struct fuse_entry_param e;
     if (node && lfs_is_stage(node))
-        reply_entry(req, lfs_change_mkdir(lfs_mount_of(req), node, name, mode, &e), &e);
+        reply_entry(req, "mkdir", node, name, lfs_change_mkdir(lfs_mount_of(req), node, name, mode, &e), &e);
     else if (node)
         lfs_op_mkdir(req, parent, name, mode);
 }
@@ -244,7 +246,7 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name) {
     struct lfs_node *node = changeable_node_of(req, parent);
     if (node && lfs_is_stage(node))
-        fuse_reply_err(req, -lfs_change_rmdir(lfs_mount_of(req), node, name));
+        lfs_refuse(req, "rmdir", node, name, -lfs_change_rmdir(lfs_mount_of(req), node, name));
     else if (node)
         lfs_op_rmdir(req, parent, name);
 }
@@ -254,7 +256,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
                       unsigned flags) {
     struct lfs_node *from = changeable_node_of(req, parent), *to = from ? changeable_node_of(req, new_parent) : NULL;
     if (to && lfs_is_stage(from) && lfs_is_stage(to))
-        fuse_reply_err(req, -lfs_change_rename(lfs_mount_of(req), from, name, to, new_name, flags));
+        lfs_refuse(req, "rename", to, new_name, -lfs_change_rename(lfs_mount_of(req), from, name, to, new_name, flags));
     else if (to)
         lfs_op_rename(req, parent, name, new_parent, new_name, flags);
 }
@@ -264,8 +266,8 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const
     struct lfs_node *node = node_of(req, ino), *to = node ? changeable_node_of(req, new_parent) : NULL;
     struct fuse_entry_param e;
     if (to)
-        reply_entry(req, lfs_is_stage(to) ? lfs_change_link(lfs_mount_of(req), node, to, new_name, &e) : -lfs_refusal(req),
-                    &e);
+        reply_entry(req, "link", to, new_name,
+                    lfs_is_stage(to) ? lfs_change_link(lfs_mount_of(req), node, to, new_name, &e) : -lfs_refusal(req), &e);
 }
 
 /* Valid replies: create, err. */
@@ -276,7 +278,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
     if (lfs_is_stage(node))
         lfs_op_create(req, parent, name, mode, fi);
     else
-        fuse_reply_err(req, lfs_refusal(req));
+        lfs_refuse(req, "create", node, name, lfs_refusal(req));
 }
 
 /* Valid replies: err. */
@@ -285,7 +287,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
     (void)datasync;
     (void)fi;
     if (node)
-        fuse_reply_err(req, -lfs_change_sync_directory(lfs_mount_of(req), node));
+        lfs_refuse(req, "fsync", node, NULL, -lfs_change_sync_directory(lfs_mount_of(req), node));
 }
 
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags) {
@@ -295,13 +297,14 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
     struct lfs_node *node = changeable_node_of(req, ino);
     bool acl = strncmp(name, "system.", 7) == 0; /* cp -p then sets the mode alone, and does not fail */
     if (node)
-        fuse_reply_err(req, acl && node->kind == LFS_NODE_CONTROL ? EOPNOTSUPP : lfs_refusal(req));
+        lfs_refuse(req, "setxattr", node, NULL, acl && node->kind == LFS_NODE_CONTROL ? EOPNOTSUPP : lfs_refusal(req));
 }
 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name) {
+    struct lfs_node *node = changeable_node_of(req, ino);
     (void)name;
-    if (changeable_node_of(req, ino))
-        fuse_reply_err(req, lfs_refusal(req));
+    if (node)
+        lfs_refuse(req, "removexattr", node, NULL, lfs_refusal(req));
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {

@@ -30,7 +30,7 @@ const char lfs_options_help[] = "Usage: lancefs [options] DATASET MOUNTPOINT\n"
                                 "  cache_mb=N               bound of the manifest caches (64)\n"
                                 "  attr_timeout=S, entry_timeout=S   seconds the kernel may remember (0)\n"
                                 "  max_threads=N            threads for requests (10)\n"
-                                "  log_level=error|warning|info|debug, log_file=PATH\n"
+                                "  log_level=error|warning|info|debug, log_file=PATH|syslog\n"
                                 "  allow_other, auto_unmount, fsname=NAME and what else libfuse takes\n";
 
 enum {
@@ -237,7 +237,7 @@ static int set_log_level(struct parse *p, const char *name, const char *value) {
 }
 
 static int set_log_file(struct parse *p, const char *name, const char *value) {
-    return set_text(p, &p->out->log_file, name, value, "a file");
+    return set_text(p, &p->out->log_file, name, value, "a file, or syslog");
 }
 
 static int set_value(struct parse *p, const char *arg) {

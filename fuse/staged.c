@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fuse/tag_refs.h"
+#include "fuse/told.h"
 #include "store/file.h"
 #include "util/cleanup.h"
 
@@ -366,7 +367,7 @@ void lfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     struct fuse_entry_param e;
     errint_t result = node ? create(req, node, name, mode, fi->flags, &h, &e) : -ESTALE;
     if (result < 0) {
-        fuse_reply_err(req, -result);
+        lfs_refuse(req, "create", node, name, -result);
         return;
     }
     fi->fh = (uintptr_t)h;

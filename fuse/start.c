@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuse/start.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -140,11 +142,63 @@ errint_t lfs_start_check_mountpoint(const char *mountpoint, const char *dataset,
     *real = realpath(mountpoint, NULL);
     if (!*real || !realpath(dataset, real_dataset))
         return lfs_fail_errno(err, errno, "cannot resolve %s", *real ? dataset : mountpoint);
+    struct mounted mounted;
+    if (find_mount(*real, &mounted) && strcmp(mounted.type, OWN_TYPE) == 0)
+        return lfs_fail(err, LFS_E_BUSY, "a data set is mounted on %s already: fusermount3 -u %s, or choose another place",
+                        mountpoint, *real);
     if (lies_in(*real, real_dataset))
         return lfs_fail(err, LFS_E_USAGE, "the mount point %s lies in the data set %s", mountpoint, dataset);
     if (lies_in(real_dataset, *real))
         return lfs_fail(err, LFS_E_USAGE, "the data set %s lies in the mount point %s", dataset, mountpoint);
     return 0;
+}
+
+bool lfs_start_is_empty(const char *mountpoint) {
+    DIR *dir = opendir(mountpoint);
+    bool empty = true;
+    struct dirent *entry;
+    while (dir && empty && (entry = readdir(dir)))
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    if (dir)
+        closedir(dir);
+    return empty;
+}
+
+/* --- what others say while it is mounted --- */
+
+/* Standard error is a file meanwhile: libfuse's child and fusermount3 talk there. The first line is the cause. */
+int lfs_start_mount(struct fuse_session *session, const char *mountpoint, char *said, size_t size) {
+    LFS_AUTO_FD heard = memfd_create("said", MFD_CLOEXEC);
+    LFS_AUTO_FD before = heard < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (before >= 0)
+        dup2(heard, STDERR_FILENO);
+    int result = fuse_session_mount(session, mountpoint);
+    if (before < 0)
+        return result;
+    dup2(before, STDERR_FILENO);
+    ssize_t n = pread(heard, said, size - 1, 0);
+    said[n < 0 ? 0 : n] = '\0';
+    said[strcspn(said, "\n")] = '\0';
+    return result;
+}
+
+const char *lfs_start_advice(const char *reason) {
+    static const struct {
+        const char *says, *advice;
+    } table[] = {
+        {"exec fusermount3", ": install the package fuse3"},
+        {"/dev/fuse: Permission denied", ": only those who may open it can mount, or root (in a container: --device /dev/fuse)"},
+        {"/dev/fuse: Operation not permitted", ": in a container add --device /dev/fuse --cap-add SYS_ADMIN"},
+        {"device not found", " (in a container: --device /dev/fuse --cap-add SYS_ADMIN)"},
+        {"/dev/fuse: No such", ": modprobe fuse, or in a container --device /dev/fuse --cap-add SYS_ADMIN"},
+        {"user_allow_other", ": root writes user_allow_other into /etc/fuse.conf, or leave allow_other out"},
+        {"mount failed: Operation not permitted", ": in a container add --cap-add SYS_ADMIN"},
+        {"no write access to mountpoint", ": only who may write there, or root, can mount on it"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strstr(reason, table[i].says))
+            return table[i].advice;
+    return "";
 }
 
 /* --- read-ahead --- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table/dataset.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -38,6 +39,28 @@ static char **copy_strings(struct lfs_arena *arena, const char *const *strings) 
     return copy;
 }
 
+/* A directory of tables is what LanceDB calls a database: the first one that is found is the example. */
+static errint_t refuse_other(int fd, const char *path, struct lfs_error *err) {
+    char example[NAME_MAX + 1] = "photos.lance";
+    int copy = dup(fd);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
+        size_t length = strlen(entry->d_name);
+        if (length > 6 && strcmp(entry->d_name + length - 6, ".lance") == 0) {
+            snprintf(example, sizeof example, "%s", entry->d_name);
+            break;
+        }
+    }
+    if (dir)
+        closedir(dir);
+    else if (copy >= 0)
+        close(copy);
+    return lfs_fail(err, LFS_E_USAGE,
+                    "%s is not a Lance data set (it has no _versions directory): name the directory of the table, such as %s",
+                    path, example);
+}
+
 static errint_t fill(struct lfs_dataset *ds, const char *path, const struct lfs_dataset_options *options,
                      struct lfs_error *err) {
     char real[PATH_MAX];
@@ -49,10 +72,7 @@ static errint_t fill(struct lfs_dataset *ds, const char *path, const struct lfs_
         return lfs_fail_errno(err, errno, "cannot open the data set %s", path);
     struct stat st;
     if (fstatat(ds->root_fd, "_versions", &st, 0) < 0 || !S_ISDIR(st.st_mode))
-        return lfs_fail(err, LFS_E_USAGE,
-                        "%s is not a Lance data set (it has no _versions directory): name the directory of the table, "
-                        "such as photos.lance",
-                        path);
+        return refuse_other(ds->root_fd, path, err);
     ds->real_path = lfs_strdup(ds->arena, real);
     if (!ds->real_path)
         return lfs_fail_nomem(err);

@@ -61,7 +61,7 @@ static void answer(struct lfs_verb_context *context, const struct lfs_sweep *swe
     answer_count(out, "total", &total);
     lfs_answer_number(out, "too-young", sweep->n_young);
     if (sweep->remove)
-        lfs_log(LFS_LOG_INFO, "gc files=%" PRIu64 " bytes=%" PRIu64, total.files, total.bytes);
+        lfs_log(LFS_LOG_INFO, "event=gc files=%" PRIu64 " bytes=%" PRIu64, total.files, total.bytes);
 }
 
 errint_t lfs_verb_gc(struct lfs_verb_context *context, struct lfs_error *err) {

@@ -100,7 +100,7 @@ errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, s
     LFS_TRY(make_request(job, &request, err));
     LFS_TRY(lfs_commit_plan(&request, result, err));
     const char *source = lfs_job_source_label(job);
-    lfs_log(LFS_LOG_INFO, "%s target=%s version=%" PRIu64 " source=%s result=%s", job->spec->operation,
+    lfs_log(LFS_LOG_INFO, "event=%s target=%s version=%" PRIu64 " source=%s result=%s", job->spec->operation,
             job->target.branch.name, result->version, source ? source : "", lfs_job_outcome(job));
     if (result->copied_files) {
         char *note = lfs_sprintf(job->arena, "%" PRIu64 " files could not be linked and were copied", result->copied_files);

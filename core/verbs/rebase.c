@@ -221,7 +221,7 @@ static errint_t rebase(struct lfs_rebase *r, struct lfs_buf *said, struct lfs_er
     if (r->branch.version->number > first)
         lfs_answer_text(out, "meanwhile", r->source);
     lfs_rebase_say_switched(r);
-    lfs_log(LFS_LOG_INFO, "rebase branch=%s onto=%s version=%" PRIu64 " old=%s", r->source, r->onto_label,
+    lfs_log(LFS_LOG_INFO, "event=rebase branch=%s onto=%s version=%" PRIu64 " old=%s", r->source, r->onto_label,
             r->last.version, r->branch.branch.uuid);
     return 0;
 }

@@ -221,7 +221,7 @@ static errint_t give_back(struct lfs_rebase *r, const char *line, const char *st
     LFS_TRY(lfs_rebase_restate(r, LFS_OPERATION_UNDO_REBASE, false, err));
     LFS_TRY(lfs_rebase_link_inherited(r, err));
     LFS_TRY(lfs_switch_line(r->change, &r->branch.branch, r->branch.version->number, err));
-    lfs_log(LFS_LOG_INFO, "undo of rebase branch=%s version=%" PRIu64 " line=%s", r->source, r->last.version, line);
+    lfs_log(LFS_LOG_INFO, "event=undo-rebase branch=%s version=%" PRIu64 " line=%s", r->source, r->last.version, line);
     return 0;
 }
 

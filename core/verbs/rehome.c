@@ -106,7 +106,7 @@ static errint_t try_once(struct lfs_verb_context *context, struct lfs_error *err
         answer(context, "dry-run", &target, &e, NULL);
     else if ((result = commit(context, &target, &made, err)) == 0) {
         answer(context, "rehomed", &target, &e, &made);
-        lfs_log(LFS_LOG_INFO, "rehome target=%s version=%" PRIu64, target.branch.name, made.version);
+        lfs_log(LFS_LOG_INFO, "event=rehome target=%s version=%" PRIu64, target.branch.name, made.version);
     } else if (err && err->code == LFS_E_DENIED) {
         answer(context, "refused", &target, &e, NULL);
         lfs_answer_text(context->answer, "reason", err->message);
