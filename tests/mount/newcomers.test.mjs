@@ -94,6 +94,7 @@ test("no fusermount3: which package has it", async (t) => {
   if (!(await possible(t))) return;
   const w = workspace(t),
     overlay = await sh('mkdir "$1/hole" && mknod "$1/hole/fusermount3" c 0 0 && unshare --mount --propagation private mount -t overlay overlay -o "lowerdir=$1/hole:/usr/bin" /usr/bin', [w.dir]);
+  assert.ok(!overlay.timedOut, "mount hangs");
   if (overlay.code !== 0) return t.skip(`no overlay of /usr here: ${overlay.stderr.trim()}`);
   await without(w, `mknod -m 666 "$1/fuse" c 10 229; mount --bind "$1/fuse" /dev/fuse; mount -t overlay overlay -o "lowerdir=$1/hole:/usr/bin" /usr/bin`, ["cannot mount on", "fusermount3", "install the package fuse3"]);
 });
