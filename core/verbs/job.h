@@ -120,9 +120,9 @@ errint_t lfs_job_virtual_base(struct lfs_job *job, struct lfs_base *bases, size_
 
 /*
  * Compactions that a merge left out. Changes of one side in a fragment of the base that the other side does not have, since
- * it left out the compaction that made it, would be lost: where ours is that side the base becomes one without the compaction,
- * and theirs' history begins before it; else, and where that cannot be told, the job's plan refuses. The reader is there
- * already.
+ * it left out the compaction that made it, would be lost: the base becomes one without the compaction, and the history of the
+ * side that has it begins before it; where that cannot be done, or nobody can tell, the job's plan refuses. The reader is
+ * there already.
  */
 errint_t lfs_job_pass_left_out(struct lfs_job *job, struct lfs_merge_input *input, struct lfs_error *err);
 

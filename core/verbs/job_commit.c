@@ -103,7 +103,8 @@ errint_t lfs_job_commit(struct lfs_job *job, struct lfs_commit_result *result, s
     lfs_log(LFS_LOG_INFO, "event=%s target=%s version=%" PRIu64 " source=%s result=%s", job->spec->operation,
             job->target.branch.name, result->version, source ? source : "", lfs_job_outcome(job));
     if (result->copied_files) {
-        char *note = lfs_sprintf(job->arena, "%" PRIu64 " files could not be linked and were copied", result->copied_files);
+        char *note =
+            lfs_sprintf(job->arena, "%" PRIu64 " files could not be linked and were copied", result->copied_files);
         lfs_list_add(&job->plan.notes, job->arena, note);
     }
     return 0;

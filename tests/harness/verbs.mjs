@@ -14,12 +14,14 @@ import { difference, place, snapshot, workspace } from "./workspace.mjs";
 
 // A data set with these rows, mounted; op(branch, operation, arguments) is one stock commit. Several lots of rows are
 // several fragments.
-export async function scratch(t, engine, ...lots) {
+export const scratch = (t, engine, ...lots) => scratchWith({}, t, engine, ...lots);
+// The same with options of the table's creation.
+export async function scratchWith(options, t, engine, ...lots) {
   const w = workspace(t),
     root = path.join(w.dir, "data"),
     g = { w, engine, ...place(path.join(root, "t.lance"), root) };
   fs.mkdirSync(root);
-  await stock[engine].create(g.ds, lots[0]);
+  await stock[engine].create(g.ds, lots[0], options);
   for (const more of lots.slice(1)) await stock[engine].op(g.ds, "main", "add", { rows: more });
   return withOps({ ...g, m: await mount(w, g.ds) });
 }

@@ -3,38 +3,14 @@
 // gives the ids that a scan gives (merge-semantics section 6).
 import assert from "node:assert/strict";
 import { changed, rows, without } from "../harness/rows.mjs";
+import { kept, rowIds } from "../harness/row_ids.mjs";
 import { stock } from "../harness/stock.mjs";
 import { checkThenUnmount, checkTip, mounted, onEach } from "../harness/tip.mjs";
 import { merge, withOps } from "../harness/verbs.mjs";
-import { ENGINES } from "../harness/workspace.mjs";
 
 const open = async (t, engine) => withOps(await mounted(t, "stable_row_ids", engine));
 const MAIN = [...changed(rows(0, 10), 5, { v: "mm" }), ...rows(200, 4, "m")];
 const ALL = [...without(changed(MAIN, 2, { v: "ff" }), 9), ...rows(100, 3, "f")];
-
-const idsBy = async (e, dir, branch, where) => (await stock[e].op(dir, branch, "rowIds", { where })).value;
-// id -> row id of a branch: the same for both engines, from the storage and through the mount, by filter and by scan.
-async function rowIds(g, branch, expected) {
-  const first = await idsBy("lance10", g.ds, branch);
-  assert.deepEqual(first.map(([id]) => id).sort((a, b) => a - b), expected.map((r) => r.id).sort((a, b) => a - b));
-  assert.equal(new Set(first.map(([, rowId]) => rowId)).size, first.length, `no id twice: ${JSON.stringify(first)}`);
-  for (const e of ENGINES) {
-    for (const [dir, name] of [[g.ds, branch], [g.m.tree(branch), "main"]]) {
-      assert.deepEqual(await idsBy(e, dir, name), first, `${e} scans ${dir}`);
-      for (const where of ["id < 6", "id >= 6", "v = 'mm'", "id IN (2, 5, 101, 203)"]) {
-        const [low, high] = [await idsBy(e, dir, name, where), new Map(first)];
-        for (const [id, rowId] of low) assert.equal(rowId, high.get(id), `${e}, ${where}, row ${id} of ${dir}`);
-      }
-      const halves = [...(await idsBy(e, dir, name, "id < 6")), ...(await idsBy(e, dir, name, "id >= 6"))];
-      assert.deepEqual(halves, first, `${e}: two filters make the whole of ${dir}`);
-    }
-  }
-  return new Map(first);
-}
-// Rows that were there keep their ids.
-function kept(before, after, what) {
-  for (const [id, rowId] of before) if (after.has(id)) assert.equal(after.get(id), rowId, `${what}: row ${id}`);
-}
 
 onEach("C35 stable_row_ids: ids stay, no two rows have one, filters and scans agree", async (t, engine) => {
   const g = await open(t, engine);
