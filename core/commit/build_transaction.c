@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "commit/build.h"
+#include "merge/field_match.h"
 #include "util/cleanup.h"
 
 #define NEW_MESSAGE(arena, type, init)                                                                                 \
@@ -45,6 +46,18 @@ static errint_t changed_fragments(const struct lfs_build *b, const LanceManifest
     return 0;
 }
 
+/* May rows of before the change stand beside those of after it, and be written still? Then appends and updates that race with
+ * it pass (Lance 12 asks; lance-format section 8). */
+static bool preserves_nullability(const struct lfs_build *b, const LanceManifest *next) {
+    const LanceManifest *before = b->request->target_tip->manifest.message;
+    for (size_t i = 0; i < next->n_fields; i++) {
+        const LanceField *was = lfs_field_by_id(before, next->fields[i]->id);
+        if (!next->fields[i]->nullable && (!was || was->nullable))
+            return false;
+    }
+    return true;
+}
+
 static errint_t say_merge(const struct lfs_build *b, const LanceManifest *next, LanceTransaction *t,
                           struct lfs_error *err) {
     Lance__Table__Merge *op = NEW_MESSAGE(b->arena, Lance__Table__Merge, lance__table__merge__init);
@@ -56,6 +69,8 @@ static errint_t say_merge(const struct lfs_build *b, const LanceManifest *next, 
     op->n_schema = next->n_fields;
     op->schema_metadata = next->schema_metadata;
     op->n_schema_metadata = next->n_schema_metadata;
+    op->has_preserves_nullability = true;
+    op->preserves_nullability = preserves_nullability(b, next);
     t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_MERGE;
     t->merge = op;
     return 0;
@@ -69,6 +84,8 @@ static errint_t say_project(const struct lfs_build *b, const LanceManifest *next
         return lfs_fail_nomem(err);
     op->schema = next->fields;
     op->n_schema = next->n_fields;
+    op->has_preserves_nullability = true;
+    op->preserves_nullability = preserves_nullability(b, next);
     t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_PROJECT;
     t->project = op;
     return 0;
@@ -135,42 +152,87 @@ static errint_t say_create_index(const struct lfs_build *b, const struct lfs_man
     return op->new_indices && op->removed_indices ? 0 : lfs_fail_nomem(err);
 }
 
-static Lance__Table__UpdateMap *whole_map(struct lfs_arena *arena, LanceStringEntry **entries, size_t n) {
-    Lance__Table__UpdateMap *map = NEW_MESSAGE(arena, Lance__Table__UpdateMap, lance__table__update_map__init);
-    if (map) {
-        map->update_entries = entries;
-        map->n_update_entries = n;
-        map->has_replace = true;
-        map->replace = true;
-    }
-    return map;
+/* --- maps: the keys that differ, and no others, so that who sets another key at the same time passes --- */
+
+struct entries {
+    LanceStringEntry **list;
+    size_t n;
+};
+
+static const LanceStringEntry *find_key(const struct entries *map, const char *key) {
+    for (size_t i = 0; i < map->n; i++)
+        if (strcmp(map->list[i]->key ? map->list[i]->key : "", key) == 0)
+            return map->list[i];
+    return NULL;
 }
 
-/* Only maps changed, or nothing but the lineage: every map that differs, whole. */
+/* An entry without a value removes its key, so that an empty one is written out. */
+static bool add_entry(struct lfs_arena *arena, Lance__Table__UpdateMap *map, char *key, char *value) {
+    LanceStringEntry *e = NEW_MESSAGE(arena, LanceStringEntry, lance__table__string_entry__init);
+    if (!e)
+        return false;
+    e->key = key;
+    e->value = value;
+    map->update_entries[map->n_update_entries++] = e;
+    return true;
+}
+
+/* NULL in *out when nothing differs. */
+static errint_t update_map(struct lfs_arena *arena, const struct entries *before, const struct entries *after,
+                           Lance__Table__UpdateMap **out, struct lfs_error *err) {
+    Lance__Table__UpdateMap *map = NEW_MESSAGE(arena, Lance__Table__UpdateMap, lance__table__update_map__init);
+    if (!map || !(map->update_entries = LFS_NEW_ARRAY(arena, LanceStringEntry *, before->n + after->n + 1)))
+        return lfs_fail_nomem(err);
+    for (size_t i = 0; i < after->n; i++) {
+        char *key = after->list[i]->key ? after->list[i]->key : "", *value = after->list[i]->value ? after->list[i]->value : "";
+        const LanceStringEntry *was = find_key(before, key);
+        if ((!was || strcmp(was->value ? was->value : "", value)) && !add_entry(arena, map, key, value))
+            return lfs_fail_nomem(err);
+    }
+    for (size_t i = 0; i < before->n; i++) {
+        char *key = before->list[i]->key ? before->list[i]->key : "";
+        if (!find_key(after, key) && !add_entry(arena, map, key, NULL))
+            return lfs_fail_nomem(err);
+    }
+    *out = map->n_update_entries ? map : NULL;
+    return 0;
+}
+
+static errint_t schema_entries(struct lfs_arena *arena, const LanceManifest *m, struct entries *out, struct lfs_error *err) {
+    *out = (struct entries){LFS_NEW_ARRAY(arena, LanceStringEntry *, m->n_schema_metadata + 1), m->n_schema_metadata};
+    for (size_t i = 0; out->list && i < out->n; i++) {
+        const LanceBytesEntry *from = m->schema_metadata[i];
+        LanceStringEntry *e = NEW_MESSAGE(arena, LanceStringEntry, lance__table__string_entry__init);
+        if (!e)
+            return lfs_fail_nomem(err);
+        e->key = from->key;
+        e->value = lfs_strndup(arena, (const char *)from->value.data, from->has_value ? from->value.len : 0);
+        if (!e->value)
+            return lfs_fail_nomem(err);
+        out->list[i] = e;
+    }
+    return out->list ? 0 : lfs_fail_nomem(err);
+}
+
+/* Only maps changed, or nothing but the lineage. */
 static errint_t say_update_config(const struct lfs_build *b, const LanceManifest *next, LanceTransaction *t,
                                   struct lfs_error *err) {
+    const LanceManifest *before = b->request->target_tip->manifest.message;
     Lance__Table__UpdateConfig *op = NEW_MESSAGE(b->arena, Lance__Table__UpdateConfig, lance__table__update_config__init);
+    struct entries was, is;
     if (!op)
         return lfs_fail_nomem(err);
     t->operation_case = LANCE__TABLE__TRANSACTION__OPERATION_UPDATE_CONFIG;
     t->update_config = op;
-    op->table_metadata_updates = whole_map(b->arena, next->table_metadata, next->n_table_metadata);
-    if (!op->table_metadata_updates)
-        return lfs_fail_nomem(err);
-    if (!b->request->plan->maps_changed)
-        return 0;
-    op->config_updates = whole_map(b->arena, next->config, next->n_config);
-    LanceStringEntry **schema = LFS_NEW_ARRAY(b->arena, LanceStringEntry *, next->n_schema_metadata + 1);
-    for (size_t i = 0; schema && i < next->n_schema_metadata; i++) {
-        const LanceBytesEntry *from = next->schema_metadata[i];
-        schema[i] = NEW_MESSAGE(b->arena, LanceStringEntry, lance__table__string_entry__init);
-        if (!schema[i])
-            return lfs_fail_nomem(err);
-        schema[i]->key = from->key;
-        schema[i]->value = lfs_strndup(b->arena, (const char *)from->value.data, from->has_value ? from->value.len : 0);
-    }
-    op->schema_metadata_updates = schema ? whole_map(b->arena, schema, next->n_schema_metadata) : NULL;
-    return op->config_updates && op->schema_metadata_updates ? 0 : lfs_fail_nomem(err);
+    was = (struct entries){before->table_metadata, before->n_table_metadata};
+    is = (struct entries){next->table_metadata, next->n_table_metadata};
+    LFS_TRY(update_map(b->arena, &was, &is, &op->table_metadata_updates, err));
+    was = (struct entries){before->config, before->n_config};
+    is = (struct entries){next->config, next->n_config};
+    LFS_TRY(update_map(b->arena, &was, &is, &op->config_updates, err));
+    LFS_TRY(schema_entries(b->arena, before, &was, err));
+    LFS_TRY(schema_entries(b->arena, next, &is, err));
+    return update_map(b->arena, &was, &is, &op->schema_metadata_updates, err);
 }
 
 static errint_t add_properties(const struct lfs_build *b, LanceTransaction *t, struct lfs_error *err) {
