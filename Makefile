@@ -5,6 +5,8 @@
 #   make soak            5000 random histories against the model (LANCEFS_HISTORIES, LANCEFS_SEED say how many, from where),
 #                        and writers and mergers on one branch for ten minutes (LANCEFS_SOAK_SECONDS), and a second try
 #                        after every kill in a change of names
+#   make fuzz            build/fuzz/TARGET for libFuzzer (FUZZ_CC=afl-clang-fast: for AFL++) and build/fuzz/corpus/TARGET
+#   make fuzz-corpus     the fuzz targets run on their corpora, once, with what compiler and sanitizer are chosen
 #   make layers          compile every layer of core/ with the headers of the lower ones alone
 #   make install         PREFIX=/usr/local DESTDIR= and the directories below; make uninstall takes the same
 #   make deb             Debian packages in build/deb, with lintian's opinion (scripts/deb.sh)
@@ -65,6 +67,11 @@ $(BUILD)/tests/%: tests/unit/%.c $(UNIT_OBJ) $(LIB) $(filter $(BUILD)/fuse/lines
 	@mkdir -p $(@D)
 	$(CC) $(OWN) -MF $@.d -o $@ $< $(filter %.o,$^) $(LIB) $(LDFLAGS) $(PKGLIBS) -lcmocka
 
+# Where every allocation can be made to fail.
+WRAPPED    := malloc calloc realloc strdup lfs_alloc lfs_alloc_array lfs_strdup lfs_strndup lfs_memdup lfs_sprintf lfs_join \
+              lfs_arena_protobuf
+$(BUILD)/tests/test_memory: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+
 # What instructions are counted of.
 $(BUILD)/tests/work: tests/cost/work.c $(LIB) | $(PROTO_HDR)
 	@mkdir -p $(@D)
@@ -72,6 +79,33 @@ $(BUILD)/tests/work: tests/cost/work.c $(LIB) | $(PROTO_HDR)
 
 unit: $(UNIT_BIN)
 	@failed=0; for t in $(UNIT_BIN); do echo "== $$t"; $$t || failed=1; done; exit $$failed
+
+# Fuzz targets: with run.c, which runs files; and, built with another compiler's coverage, with a fuzzer's own main.
+FUZZ_BIN   := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_MAIN  ?= tests/fuzz/run.c
+FUZZ_CC    ?= clang
+FUZZ_FROM  ?= # directories of data sets that the corpora are made from, beside what the source tree holds
+
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(filter-out -%,$(FUZZ_MAIN)) $(LIB) $(BUILD)/fuse/lines.o | $(PROTO_HDR)
+	@mkdir -p $(@D)
+	$(CC) $(OWN) -MF $@.d -o $@ $< $(FUZZ_MAIN) $(BUILD)/fuse/lines.o $(LIB) $(LDFLAGS) $(PKGLIBS)
+
+fuzz-targets: $(FUZZ_BIN)
+
+fuzz:
+	$(MAKE) fuzz-targets CC=$(FUZZ_CC) BUILD=$(BUILD)/fuzz-build FUZZ_MAIN=-fsanitize=fuzzer \
+	  SANITIZE=$(if $(findstring afl,$(FUZZ_CC)),address$(comma)undefined,address$(comma)undefined$(comma)fuzzer-no-link)
+	@mkdir -p $(BUILD)/fuzz
+	cp $(foreach t,$(FUZZ_BIN),$(BUILD)/fuzz-build/fuzz/$(notdir $t)) $(BUILD)/fuzz/
+	node tests/fuzz/corpus.mjs $(BUILD)/fuzz/corpus $(FUZZ_FROM)
+
+fuzz-corpus: $(FUZZ_BIN)
+	@node tests/fuzz/corpus.mjs $(BUILD)/fuzz/corpus $(FUZZ_FROM)
+	@failed=0; for t in $(notdir $(FUZZ_BIN)); do \
+	  $(BUILD)/fuzz/$$t $(BUILD)/fuzz/corpus/$$t $(wildcard tests/fuzz/cases/$$t) || { echo "[  FAILED  ] $$t: 1 test(s)."; failed=1; }; \
+	done; exit $$failed
+
+comma := ,
 
 # A copy of the program, so that building goes on meanwhile.
 soak: $(BUILD)/lancefs
@@ -143,6 +177,6 @@ deb:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all unit soak layers install uninstall deb clean
+.PHONY: all unit soak fuzz fuzz-targets fuzz-corpus layers install uninstall deb clean
 .SECONDARY:
--include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(BUILD)/fsck/main.d $(UNIT_OBJ:.o=.d) $(UNIT_BIN:=.d) $(BUILD)/tests/work.d
+-include $(CORE_OBJ:.o=.d) $(FUSE_OBJ:.o=.d) $(BUILD)/fsck/main.d $(UNIT_OBJ:.o=.d) $(UNIT_BIN:=.d) $(BUILD)/tests/work.d $(FUZZ_BIN:=.d)

@@ -26,6 +26,8 @@ stage_build_clang() { limited make -j"$JOBS" CC=clang WERROR=1 BUILD=build/clang
 stage_build_asan() { limited make -j"$JOBS" "${asan_build[@]}"; }
 stage_layers() { limited make layers CC=gcc; }
 stage_unit() { limited make -k -j"$JOBS" unit CC=gcc WERROR=1; }
+# The fuzz targets' corpora and every input that one of them ever failed on.
+stage_fuzz_asan() { sanitized limited make -j"$JOBS" fuzz-corpus "${asan_build[@]}"; }
 stage_unit_asan() { sanitized limited make -k -j"$JOBS" unit "${asan_build[@]}"; }
 
 readonly asan_build=(CC=clang WERROR=1 'SANITIZE=address,undefined' BUILD=build/asan)
@@ -52,7 +54,7 @@ node_stages() {
 }
 
 all_stages() {
-    printf '%s\n' bootstrap build-gcc build-clang build-asan layers engines unit unit-asan
+    printf '%s\n' bootstrap build-gcc build-clang build-asan layers engines unit unit-asan fuzz-asan
     printf '%s\n' mount control merge | cat - <(node_stages) | awk '!seen[$0]++'
     printf '%s\n' mount-asan control-asan
 }
@@ -60,7 +62,7 @@ all_stages() {
 needs() { # STAGE
     case "$1" in
         bootstrap) ;;
-        build-* | layers | engines | unit | unit-asan) echo bootstrap ;;
+        build-* | layers | engines | unit | unit-asan | fuzz-asan) echo bootstrap ;;
         *-asan) echo bootstrap build-asan engines ;;
         *) echo bootstrap build-gcc engines ;;
     esac
@@ -68,7 +70,7 @@ needs() { # STAGE
 
 run_stage() { # STAGE
     case "$1" in
-        bootstrap | engines | layers | build-* | unit | unit-asan) "stage_${1//-/_}" ;;
+        bootstrap | engines | layers | build-* | unit | unit-asan | fuzz-asan) "stage_${1//-/_}" ;;
         *-asan) sanitized node_tests "${1%-asan}" build/asan/lancefs ;;
         *) node_tests "$1" build/lancefs ;;
     esac

@@ -75,11 +75,14 @@ errint_t lfs_wire_unpack_part(const ProtobufCMessageDescriptor *descriptor, cons
                               struct lfs_arena *arena, const char *what, uint64_t *elements, void *out,
                               struct lfs_error *err) {
     struct scan scan = {what, err, *elements};
-    LFS_TRY(scan_message(&scan, descriptor, bytes, bytes + length));
+    if (length) /* no bytes may be at no address */
+        LFS_TRY(scan_message(&scan, descriptor, bytes, bytes + length));
     *elements = scan.elements;
     ProtobufCMessage *message = protobuf_c_message_unpack(descriptor, lfs_arena_protobuf(arena), length, bytes);
     if (!message)
-        return lfs_fail(err, LFS_E_CORRUPT, "%s is not a valid %s message", what, descriptor->short_name);
+        return lfs_arena_ran_short(arena)
+                   ? lfs_fail_nomem(err)
+                   : lfs_fail(err, LFS_E_CORRUPT, "%s is not a valid %s message", what, descriptor->short_name);
     memcpy(out, &message, sizeof message);
     return 0;
 }

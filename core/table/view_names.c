@@ -84,6 +84,7 @@ struct collect {
     const struct lfs_version *version;
     struct lfs_arena *arena;
     struct lfs_map names[2]; /* data, deletion: name -> struct same_name, lowest base id first */
+    struct lfs_map given[2]; /* likewise: alias -> struct given */
     size_t n_shared;
 };
 
@@ -147,6 +148,47 @@ const struct lfs_alias *lfs_aliases_get(const struct lfs_aliases *aliases, enum 
     return found;
 }
 
+/* Whose alias a name is: files that one text of a base path leads to share it. */
+struct given {
+    const char *name, *base_path;
+};
+
+/* A name that this version stores, or gave to another file, would be two files to a reader: a copy of a view holds aliases
+ * as the names of its files, and who made a data set may have chosen them so. */
+static bool is_taken(const struct collect *c, enum lfs_file_kind kind, const struct given *whose, const char *shown) {
+    const struct given *given = lfs_map_get(&c->given[kind], shown);
+    return lfs_map_get(&c->names[kind], shown) ||
+           (given && (strcmp(given->name, whose->name) != 0 || strcmp(given->base_path, whose->base_path) != 0));
+}
+
+/* "<fragment>-<read version>-<id>.<type>" with another id */
+static char *deletion_name_with(struct lfs_arena *arena, const char *name, uint64_t id) {
+    const char *old = strrchr(name, '-') + 1;
+    return lfs_sprintf(arena, "%.*s%" PRIu64 "%s", (int)(old - name), name, id, strchr(old, '.'));
+}
+
+/* The alias is made again from the alias until the name is free. */
+static errint_t choose_alias(struct collect *c, const struct named_file *file, const char *base_path,
+                             struct lfs_alias *out) {
+    struct given *whose = LFS_NEW(c->arena, struct given);
+    const char *shown = file->name;
+    if (!whose)
+        return -ENOMEM;
+    *whose = (struct given){file->name, base_path};
+    out->shown_id = file->deletion_id;
+    do {
+        if (file->kind == LFS_FILE_DATA) {
+            out->shown = shown = lfs_alias_data_name(c->arena, shown, base_path);
+        } else {
+            out->shown_id = lfs_hash(base_path, strlen(base_path), out->shown_id);
+            shown = deletion_name_with(c->arena, file->name, out->shown_id);
+        }
+        if (!shown)
+            return -ENOMEM;
+    } while (is_taken(c, file->kind, whose, shown));
+    return lfs_map_put(&c->given[file->kind], shown, whose) ? 0 : -ENOMEM;
+}
+
 static errint_t add_alias(struct collect *c, const struct named_file *file, struct lfs_aliases *out) {
     const LanceBasePath *base =
         file->base_id < 0 ? NULL : lfs_manifest_base(c->version->manifest.message, (uint32_t)file->base_id);
@@ -159,13 +201,7 @@ static errint_t add_alias(struct collect *c, const struct named_file *file, stru
         free(key);
     if (!own_key || !alias)
         return -ENOMEM;
-    if (file->kind == LFS_FILE_DATA) {
-        alias->shown = lfs_alias_data_name(c->arena, file->name, base->path);
-        if (!alias->shown)
-            return -ENOMEM;
-    } else {
-        alias->shown_id = lfs_hash(base->path, strlen(base->path), file->deletion_id);
-    }
+    LFS_TRY(choose_alias(c, file, base->path, alias));
     return lfs_map_put(&out->map, own_key, alias) ? 0 : -ENOMEM;
 }
 
@@ -186,8 +222,10 @@ errint_t lfs_aliases_find(const struct lfs_version *version, struct lfs_arena *a
     *out = (struct lfs_aliases){0};
     if (!version->manifest.message->n_base_paths)
         return 0;
-    for (int kind = 0; kind < 2; kind++)
+    for (int kind = 0; kind < 2; kind++) {
         lfs_map_init(&c.names[kind], arena);
+        lfs_map_init(&c.given[kind], arena);
+    }
     if (visit_files(version->manifest.message, arena, collect_name, &c) < 0)
         return lfs_fail_nomem(err);
     if (!c.n_shared)
@@ -209,13 +247,7 @@ static errint_t shown_name(const struct lfs_view *view, const struct named_file 
     const struct lfs_alias *alias = lfs_aliases_get(&view->aliases, file->kind, file->base_id, file->name);
     if (!alias)
         return 0;
-    if (alias->shown) {
-        *out = alias->shown;
-    } else { /* "<fragment>-<read version>-<id>.<type>": another id */
-        const char *id = strrchr(file->name, '-') + 1;
-        *out = lfs_sprintf(view->arena, "%.*s%" PRIu64 "%s", (int)(id - file->name), file->name, alias->shown_id,
-                           strchr(id, '.'));
-    }
+    *out = alias->shown ? alias->shown : deletion_name_with(view->arena, file->name, alias->shown_id);
     return *out ? 0 : -ENOMEM;
 }
 

@@ -71,16 +71,24 @@ static errint_t fail(struct restore *r, const char *directory, const char *name)
     return r->result = lfs_fail(r->err, LFS_E_CORRUPT, "%s names %s/%s, which is nowhere", r->what, directory, name);
 }
 
-/* The id of a base path among those of the new version; an older version's is taken in, under its own id if that is free. */
+static bool is_same_base(const LanceBasePath *a, const LanceBasePath *b) {
+    return strcmp(a->path ? a->path : "", b->path ? b->path : "") == 0 && a->is_dataset_root == b->is_dataset_root;
+}
+
+/* The id of a base path among those of the new version: its own where that means the same there, since by ids it is settled
+ * who keeps a name that two bases have; an older version's is taken in, under its own id if that is free. */
 static int64_t base_among_new(struct restore *r, const struct lfs_view *view, int64_t id) {
     const LanceBasePath *base = lfs_manifest_base(view->version->manifest.message, (uint32_t)id);
     uint32_t free_id = (uint32_t)id, highest = 0;
     bool taken = false;
     if (!base)
         return id; /* as wrong as it was */
+    for (size_t i = 0; i < r->n_bases; i++)
+        if (r->bases[i]->id == free_id && is_same_base(r->bases[i], base))
+            return free_id;
     for (size_t i = 0; i < r->n_bases; i++) {
         const LanceBasePath *b = r->bases[i];
-        if (strcmp(b->path ? b->path : "", base->path ? base->path : "") == 0 && b->is_dataset_root == base->is_dataset_root)
+        if (is_same_base(b, base))
             return b->id;
         taken |= b->id == free_id;
         highest = b->id > highest ? b->id : highest;
@@ -205,10 +213,12 @@ static errint_t why(const struct restore *r) { return r->result < 0 ? r->result 
 
 /* Operations that tell of base paths mean places that the view hides. */
 static errint_t check_operation(const struct restore *r, const LanceTransaction *t) {
-    bool places = t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_UPDATE_BASES ||
-                  t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_CLONE ||
-                  (t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_OVERWRITE && t->overwrite->n_initial_bases);
-    return places ? lfs_fail(r->err, LFS_E_UNSUPPORTED, "%s changes base paths or clones, which a view cannot take", r->what)
+    bool places =
+        t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_UPDATE_BASES ||
+        t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_CLONE ||
+        (t->operation_case == LANCE__TABLE__TRANSACTION__OPERATION_OVERWRITE && t->overwrite->n_initial_bases);
+    return places ? lfs_fail(r->err, LFS_E_UNSUPPORTED, "%s changes base paths or clones, which a view cannot take",
+                             r->what)
                   : 0;
 }
 
@@ -218,8 +228,8 @@ static errint_t restore_transaction(struct restore *r, LanceTransaction *flat, L
     return *out ? 0 : why(r);
 }
 
-errint_t lfs_views_restore_transaction(struct lfs_views *views, const char *dir, LanceTransaction *flat, const char *what,
-                                       struct lfs_arena *arena, LanceTransaction **out, bool *changed,
+errint_t lfs_views_restore_transaction(struct lfs_views *views, const char *dir, LanceTransaction *flat,
+                                       const char *what, struct lfs_arena *arena, LanceTransaction **out, bool *changed,
                                        struct lfs_error *err) {
     LFS_CLEANUP(free_views) struct restore r = {.views = views};
     LFS_TRY(begin(&r, views, dir, what, arena, err));
@@ -254,9 +264,10 @@ errint_t lfs_views_restore_manifest(struct lfs_views *views, const char *dir, co
     LFS_TRY(lfs_manifest_check_features(r.tip->version->manifest.message, true, what, err));
     if (flat->message->version != r.tip->version->number + 1)
         return flat->message->version <= r.tip->version->number
-                   ? lfs_fail_errno(err, EEXIST, "%s: version %" PRIu64 " is there already", what, flat->message->version)
-                   : lfs_fail(err, LFS_E_USAGE, "%s: the newest version is %" PRIu64 ", so the next one is %" PRIu64, what,
-                              r.tip->version->number, r.tip->version->number + 1);
+                   ? lfs_fail_errno(err, EEXIST, "%s: version %" PRIu64 " is there already", what,
+                                    flat->message->version)
+                   : lfs_fail(err, LFS_E_USAGE, "%s: the newest version is %" PRIu64 ", so the next one is %" PRIu64,
+                              what, r.tip->version->number, r.tip->version->number + 1);
     LFS_TRY(restore_manifest(&r, branch, flat, out));
     *changed = r.records.changed || r.n_bases || branch;
     return 0;

@@ -18,13 +18,19 @@ struct chunk {
 struct lfs_arena {
     struct chunk *chunks; /* the newest first */
     size_t next_size, total;
+    bool ran_short;
     ProtobufCAllocator protobuf;
 };
 
 static void *take(struct lfs_arena *arena, size_t size);
 
 /* Unpacking sets all that it asks room for. */
-static void *protobuf_alloc(void *arena, size_t size) { return take(arena, size); }
+static void *protobuf_alloc(void *arena, size_t size) {
+    void *p = take(arena, size);
+    if (!p)
+        ((struct lfs_arena *)arena)->ran_short = true;
+    return p;
+}
 static void protobuf_free(void *arena, void *pointer) {
     (void)arena;
     (void)pointer;
@@ -133,5 +139,7 @@ char *lfs_join(struct lfs_arena *arena, const char *a, const char *b) {
 }
 
 size_t lfs_arena_size(const struct lfs_arena *arena) { return arena->total; }
+
+bool lfs_arena_ran_short(const struct lfs_arena *arena) { return arena->ran_short; }
 
 ProtobufCAllocator *lfs_arena_protobuf(struct lfs_arena *arena) { return &arena->protobuf; }

@@ -7,6 +7,7 @@
 #define LFS_UTIL_ARENA_H
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct lfs_arena;
@@ -24,6 +25,9 @@ char *lfs_join(struct lfs_arena *arena, const char *a, const char *b); /* "a/b",
 
 /* Bytes handed out so far: what a cache charges for an object that owns this arena. */
 size_t lfs_arena_size(const struct lfs_arena *arena);
+
+/* Was memory short for this arena at any time? For callers of libraries that do not say why they failed. */
+bool lfs_arena_ran_short(const struct lfs_arena *arena);
 
 /* An allocator for protobuf-c's unpack, which sets all that it asks room for: not zeroed. It takes from the arena and frees nothing; lives as long as the arena. */
 ProtobufCAllocator *lfs_arena_protobuf(struct lfs_arena *arena);
