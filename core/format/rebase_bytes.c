@@ -100,7 +100,8 @@ static uint8_t *put_fragment(const struct lfs_fragment_bytes *from, const LanceF
         if (field.type == LENGTH_DELIMITED && field.number == FIELD_FILES && files < to->n_files) {
             const LanceDataFile *file = to->files[files++];
             at = put_file(at, &field, file->has_base_id, file->base_id);
-        } else if (field.type == LENGTH_DELIMITED && field.number == FIELD_DELETION && to->deletion_file && !deletions++) {
+        } else if (field.type == LENGTH_DELIMITED && field.number == FIELD_DELETION && to->deletion_file &&
+                   !deletions++) {
             at = put_file(at, &field, to->deletion_file->has_base_id, to->deletion_file->base_id);
         } else if (field.number == FIELD_FILES || field.number == FIELD_DELETION) {
             return NULL;

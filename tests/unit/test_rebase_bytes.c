@@ -5,7 +5,8 @@
 
 #include "format/manifest.h"
 
-static const char *const fixtures[] = {"branch.manifest", "child.manifest", "delete.manifest", "update.manifest", "append.manifest"};
+static const char *const fixtures[] = {"branch.manifest", "child.manifest", "delete.manifest", "update.manifest",
+                                       "append.manifest"};
 enum { NONE = -1 };
 static const int64_t bases[] = {NONE, 0, 5, 127, 128, 4294967295};
 
@@ -108,8 +109,9 @@ static void other_differences(void **state) {
         else if (what == 3)
             f->n_files = 0;
         else
-            f->deletion_file = f->deletion_file ? NULL : copied(arena, &(LanceDeletionFile)LANCE__TABLE__DELETION_FILE__INIT,
-                                                               sizeof(LanceDeletionFile));
+            f->deletion_file = f->deletion_file ? NULL
+                                                : copied(arena, &(LanceDeletionFile)LANCE__TABLE__DELETION_FILE__INIT,
+                                                         sizeof(LanceDeletionFile));
         rebase(&stored, &next, arena);
         if (next.fragment_bytes[0].record == f)
             fail_msg("difference %d was not seen", what);
