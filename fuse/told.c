@@ -63,7 +63,8 @@ static const char *cause_of(fuse_req_t req, int error) {
                    ? "the mount is read only (-o ro)"
                    : "versions, tags, previews and conflicts are read only: write to a branch in tree/";
     if (error == EPERM)
-        return "what is published never changes, and new files here are those of a Lance writer: branches and tags are made "
+        return "what is published never changes, and new files here are those of a Lance writer: branches and tags are "
+               "made "
                "by mkdir, mv, rmdir, ln -s and the control files, see lancefs-control(5)";
     if (error == ESTALE)
         return "what had this name has been replaced since it was looked up";
