@@ -90,6 +90,16 @@ errint_t lfs_sync_dir(int dirfd, const char *directory, struct lfs_error *err) {
     return 0;
 }
 
+/* What root makes in the directory of another user is his, with the directory's rights, as what he made there himself: he is
+ * to go on reading his data set, whatever the umask of the program that root runs. Where it cannot be given away it stays. */
+static void belong_as_beside(int dir, const char *name, mode_t rights) {
+    struct stat st;
+    if (geteuid() != 0 || fstat(dir, &st) < 0 || st.st_uid == 0)
+        return;
+    if (fchownat(dir, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) == 0)
+        fchmodat(dir, name, st.st_mode & rights, 0);
+}
+
 errint_t lfs_make_dirs(int dirfd, const char *path, bool sync, struct lfs_error *err) {
     char part[4096];
     size_t length = strlen(path);
@@ -112,6 +122,7 @@ errint_t lfs_make_dirs(int dirfd, const char *path, bool sync, struct lfs_error 
         if (parent < 0)
             return lfs_fail_errno(err, -parent, "cannot make %s", part);
         if (mkdirat(parent, part + start, 0777) == 0) {
+            belong_as_beside(parent, part + start, 07777);
             if (sync && fsync(parent) < 0 && errno != EINVAL)
                 return lfs_fail_errno(err, errno, "cannot flush the directory of %s", part);
         } else if (errno != EEXIST) {
@@ -142,8 +153,12 @@ static int stage(int dir, char name[LFS_PUBLISH_NAME_SIZE]) {
             return -EIO;
         snprintf(name, LFS_PUBLISH_NAME_SIZE, ".tmp-lancefs-%016llx", (unsigned long long)random);
         int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            return fd >= 0 ? fd : -errno;
+        if (fd < 0 && errno == EEXIST)
+            continue;
+        int error = errno;
+        if (fd >= 0)
+            belong_as_beside(dir, name, 0666);
+        return fd >= 0 ? fd : -error;
     }
     return -EEXIST;
 }

@@ -6,15 +6,15 @@
 #include "util/cleanup.h"
 
 /* The next word of the line; quotes are taken off. NULL at the end (err untouched) or on a quote without its end. */
-static char *next_word(const char **line, struct lfs_arena *arena, bool *bad) {
+static char *next_word(const char **line, char **room, bool *bad) {
     const char *p = *line + strspn(*line, " \t\r");
+    char *word = *room;
     bool quoted = false;
     size_t n = 0;
     *bad = false;
     if (!*p)
         return NULL;
-    char *word = lfs_alloc(arena, strlen(p) + 1);
-    for (; word && *p && (quoted || !strchr(" \t\r", *p)); p++) {
+    for (; *p && (quoted || !strchr(" \t\r", *p)); p++) {
         if (*p == '"')
             quoted = !quoted;
         else if (*p == '\\' && quoted && (p[1] == '"' || p[1] == '\\'))
@@ -22,9 +22,11 @@ static char *next_word(const char **line, struct lfs_arena *arena, bool *bad) {
         else
             word[n++] = *p;
     }
+    word[n++] = '\0';
+    *room += n;
     *line = p;
-    *bad = quoted || !word;
-    return *bad ? NULL : word;
+    *bad = quoted;
+    return quoted ? NULL : word;
 }
 
 errint_t lfs_command_number(const char *text, const char *what, uint64_t *out, struct lfs_error *err) {
@@ -292,9 +294,10 @@ errint_t lfs_command_parse(const char *line, struct lfs_arena *arena, struct lfs
         return lfs_fail(err, LFS_E_USAGE, "a line that begins with # is no command");
     out->words = LFS_NEW_ARRAY(arena, const char *, strlen(line) / 2 + 2);
     out->options = LFS_NEW_ARRAY(arena, const char *, strlen(line) / 2 + 2);
-    if (!out->words || !out->options)
+    char *room = lfs_alloc(arena, strlen(line) + 1); /* of all words: a blank becomes a word's end */
+    if (!out->words || !out->options || !room)
         return lfs_fail_nomem(err);
-    for (char *word; (word = next_word(&line, arena, &bad));) {
+    for (char *word; (word = next_word(&line, &room, &bad));) {
         if (only_refs)
             out->words[out->n_words++] = word;
         else if (strcmp(word, "--") == 0)
