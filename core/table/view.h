@@ -23,7 +23,8 @@
 /*
  * Names of files that a version shows under another name than their own, since two of its bases hold different files
  * of one name. The version's own file keeps the name, else the base with the lowest id does; the others get one that
- * is made from the base path's text, the same in every version.
+ * is made from the base path's text, the same in every version (but where a version stores a file of that name too: then
+ * it is made once more from itself).
  */
 struct lfs_aliases {
     struct lfs_map map; /* by kind, base id and stored name; empty for nearly every data set */

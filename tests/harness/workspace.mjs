@@ -101,6 +101,7 @@ export const faultsPath = () => compile("crash/faults.c", "faults.so", ["-shared
 export const recorderPath = () => compile("crash/recorder.c", "recorder.so", ["-shared", "-fPIC"]);
 export const readerPath = () => compile("bench/reader.c", "reader");
 export const noBackingPath = () => compile("harness/no_backing.c", "no_backing.so", ["-shared", "-fPIC"]);
+export const handlesPath = () => compile("life/handles.c", "handles");
 export const stopperPath = () => compile("crash/stopper.c", "stopper.so", ["-shared", "-fPIC"]);
 
 // Every file below a directory: Map of relative path -> hash of the bytes ("dir" for directories, the target for links).
