@@ -268,22 +268,23 @@ static errint_t check_compacted(const struct lfs_merge_input *input, const struc
 }
 
 /* The step that made the fragment is at hand. */
-static bool is_made(const struct lfs_history *history, const char *path) {
+static bool is_made(struct lfs_match_finder *finder, const struct lfs_history *history, const char *path) {
     for (size_t i = 0; i < history->count; i++) {
         const struct lfs_step *step = &history->steps[i];
-        if (step->before && !lfs_match_find(step->before->manifest.message, path) &&
-            lfs_match_find(step->after->manifest.message, path))
+        if (step->before && !lfs_match_find_in(finder, step->before->manifest.message, path) &&
+            lfs_match_find_in(finder, step->after->manifest.message, path))
             return true;
     }
     return false;
 }
 
 /* Has that side fragments of its own, and nobody can say what they were made of? */
-static bool has_unexplained(const struct builder *b, const struct lfs_history *history, enum lfs_side side) {
+static bool has_unexplained(struct lfs_match_finder *finder, const struct builder *b, const struct lfs_history *history,
+                            enum lfs_side side) {
     for (size_t i = 0; i < b->count && !history->complete && !history->backward; i++) {
         struct lfs_match *x = &b->matches[i];
         const LanceFragment *mine = *slot(x, side);
-        if (mine && !x->base && !(x->ours && x->theirs) && !is_made(history, file_path(mine->files[0])))
+        if (mine && !x->base && !(x->ours && x->theirs) && !is_made(finder, history, file_path(mine->files[0])))
             return true;
     }
     return false;
@@ -293,7 +294,7 @@ static bool has_unexplained(const struct builder *b, const struct lfs_history *h
  * fragment that is not in it is asked for, and nobody guesses that it is new. */
 static errint_t check_told(const struct lfs_merge_input *input, const struct builder *b, const struct lfs_history *history,
                            enum lfs_side side) {
-    if (history->complete || !(input->base_is_older || has_unexplained(b, history, side)))
+    if (history->complete || !(input->base_is_older || has_unexplained(input->finder, b, history, side)))
         return 0;
     return lfs_fail(b->err, LFS_E_UNSUPPORTED,
                     "versions of %s since the base were cleaned away, so it cannot be told what it did with rows that both "
@@ -331,9 +332,10 @@ static errint_t find_compacted(const struct lfs_merge_input *input, struct build
         for (size_t g = 0; rewrite && g < t->rewrite->n_groups; g++)
             for (size_t k = 0; k < t->rewrite->groups[g]->n_old_fragments; k++) {
                 const LanceFragment *old = t->rewrite->groups[g]->old_fragments[k];
-                if (!old->n_files || lfs_map_get(&b->by_file, lfs_match_name(old)) || !was_held(mine, lfs_match_name(old)))
+                if (!old->n_files || lfs_map_get(&b->by_file, lfs_match_name(old)) ||
+                    !was_held(input->finder, mine, lfs_match_name(old)))
                     continue;
-                if (was_held(other, lfs_match_name(old)))
+                if (was_held(input->finder, other, lfs_match_name(old)))
                     LFS_TRY(add_gone(b, old));
                 else
                     LFS_TRY(check_told(input, b, other, there));
