@@ -232,27 +232,40 @@ static bool takes_lineage_back(const struct lfs_step *step) {
            (operation && strcmp(operation, "undo") == 0);
 }
 
-/* Did that side hold the file since the base, and do away with it of its own accord? */
-static bool was_held(struct lfs_match_finder *finder, const struct lfs_history *history, const char *path) {
-    bool held = false;
+/* Did that side hold the file since the base, and do away with it of its own accord? What a merge's source held on its way,
+ * and had no more when it was merged, counts, as long as the merge stands. (A pick takes over one commit, not what it stood
+ * on.) Refused where nobody can tell. */
+static errint_t was_held(const struct lfs_merge_input *input, const struct builder *b, enum lfs_side side,
+                         const struct lfs_history *history, const char *path, bool *out) {
+    bool on_the_way = false, untold = false;
+    *out = false;
     for (size_t i = 0; i < history->count; i++) {
         const struct lfs_step *step = &history->steps[i];
+        if (step->picked || (step->brought && (history->backward || step->standing == LFS_STEP_GONE)))
+            continue;
+        bool there = lfs_match_find_in(input->finder, step->after->manifest.message, path) != NULL;
         if (step->brought)
-            continue; /* a pick takes over one commit, not what it stood on */
-        if (lfs_match_find_in(finder, step->after->manifest.message, path))
-            held = true;
-        else if (held && takes_lineage_back(step) && step->before &&
-                 lfs_match_find_in(finder, step->before->manifest.message, path))
-            held = false;
+            *(step->standing == LFS_STEP_STANDS ? &on_the_way : &untold) |= there;
+        else if (there)
+            *out = true;
+        else if (*out && takes_lineage_back(step) && step->before &&
+                 lfs_match_find_in(input->finder, step->before->manifest.message, path))
+            *out = false;
     }
-    return held;
+    *out |= on_the_way;
+    return *out || !untold
+               ? 0
+               : lfs_fail(b->err, LFS_E_UNSUPPORTED,
+                          "%s took rows over by only=, and rows that came by a pick may be among them: they cannot be told apart",
+                          side == LFS_OURS ? input->ours_name : input->theirs_name);
 }
 
 /* Did a compaction of that side, or one that a merge brought to it, take the fragment's rows along? */
 static bool was_compacted(const struct lfs_history *history, const char *path) {
     bool compacted = false;
     for (size_t i = 0; i < history->count && !compacted; i++)
-        compacted = lfs_match_compacted(history->steps[i].after, path);
+        if (history->steps[i].standing != LFS_STEP_GONE || history->steps[i].picked)
+            compacted = lfs_match_compacted(history->steps[i].after, path);
     return compacted;
 }
 
@@ -319,11 +332,24 @@ static errint_t add_gone(struct builder *b, const LanceFragment *record) {
     return 0;
 }
 
-static errint_t find_compacted(const struct lfs_merge_input *input, struct builder *b, enum lfs_side side) {
+/* `old` went into a compaction of that side. */
+static errint_t find_gone(const struct lfs_merge_input *input, struct builder *b, enum lfs_side side,
+                          const LanceFragment *old) {
     enum lfs_side there = side == LFS_OURS ? LFS_THEIRS : LFS_OURS;
     const struct lfs_history *mine, *other;
+    bool here, held;
     LFS_TRY(input->reader->history(input->reader->context, side, &mine, b->err));
     LFS_TRY(input->reader->history(input->reader->context, there, &other, b->err));
+    LFS_TRY(was_held(input, b, side, mine, lfs_match_name(old), &here));
+    if (!here)
+        return 0;
+    LFS_TRY(was_held(input, b, there, other, lfs_match_name(old), &held));
+    return held ? add_gone(b, old) : check_told(input, b, other, there);
+}
+
+static errint_t find_compacted(const struct lfs_merge_input *input, struct builder *b, enum lfs_side side) {
+    const struct lfs_history *mine;
+    LFS_TRY(input->reader->history(input->reader->context, side, &mine, b->err));
     if (mine->backward)
         return 0;
     for (size_t i = 0; i < mine->count; i++) {
@@ -332,13 +358,8 @@ static errint_t find_compacted(const struct lfs_merge_input *input, struct build
         for (size_t g = 0; rewrite && g < t->rewrite->n_groups; g++)
             for (size_t k = 0; k < t->rewrite->groups[g]->n_old_fragments; k++) {
                 const LanceFragment *old = t->rewrite->groups[g]->old_fragments[k];
-                if (!old->n_files || lfs_map_get(&b->by_file, lfs_match_name(old)) ||
-                    !was_held(input->finder, mine, lfs_match_name(old)))
-                    continue;
-                if (was_held(input->finder, other, lfs_match_name(old)))
-                    LFS_TRY(add_gone(b, old));
-                else
-                    LFS_TRY(check_told(input, b, other, there));
+                if (old->n_files && !lfs_map_get(&b->by_file, lfs_match_name(old)))
+                    LFS_TRY(find_gone(input, b, side, old));
             }
     }
     return 0;
@@ -353,13 +374,16 @@ static errint_t find_held(const struct lfs_merge_input *input, struct builder *b
     for (size_t i = 0; i < b->count; i++) {
         struct lfs_match *x = &b->matches[i];
         const LanceFragment *mine = x->ours ? x->ours : x->theirs;
+        enum lfs_side other = x->ours ? LFS_THEIRS : LFS_OURS;
         const struct lfs_history *history;
+        bool held;
         if (x->base || (x->ours && x->theirs))
             continue;
-        LFS_TRY(input->reader->history(input->reader->context, x->ours ? LFS_THEIRS : LFS_OURS, &history, b->err));
-        if (!was_held(input->finder, history, file_path(mine->files[0]))) {
-            LFS_TRY(check_told(input, b, history, x->ours ? LFS_THEIRS : LFS_OURS));
-            LFS_TRY(check_compacted(input, history, mine, x->ours ? LFS_THEIRS : LFS_OURS, b->err));
+        LFS_TRY(input->reader->history(input->reader->context, other, &history, b->err));
+        LFS_TRY(was_held(input, b, other, history, file_path(mine->files[0]), &held));
+        if (!held) {
+            LFS_TRY(check_told(input, b, history, other));
+            LFS_TRY(check_compacted(input, history, mine, other, b->err));
             continue;
         }
         LanceFragment *base = lfs_memdup(b->arena, mine, sizeof *base);

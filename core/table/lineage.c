@@ -250,6 +250,14 @@ static bool is_merge(const char *operation) {
     return operation && (strcmp(operation, "merge") == 0 || strcmp(operation, LFS_OPERATION_REBASE) == 0);
 }
 
+/* A merge that took over rows alone is not in the vector, and neither is a pick that did. */
+static enum lfs_step_standing standing_of(const struct lfs_history *h, const char *line, uint64_t number) {
+    if (number <= lfs_vector_get(&h->tip, line))
+        return LFS_STEP_STANDS;
+    const char *found = h->partial ? strstr(h->partial, line) : NULL;
+    return h->partial && !(found && found[strlen(line)] == ':') ? LFS_STEP_GONE : LFS_STEP_UNTOLD;
+}
+
 static errint_t add_step(const struct lfs_lines *lines, struct lfs_history *h, const char *line, uint64_t number,
                          struct lfs_error *err) {
     if (h->count == h->capacity) {
@@ -279,6 +287,8 @@ static errint_t add_step(const struct lfs_lines *lines, struct lfs_history *h, c
     const char *operation = lfs_transaction_property(step.after->manifest.transaction, LFS_PROPERTY_OPERATION);
     step.is_merge = is_merge(operation) || (operation && strcmp(operation, "cherry-pick") == 0);
     step.brought = h->depth > 0;
+    step.picked = h->picks > 0;
+    step.standing = step.brought ? standing_of(h, line, number) : LFS_STEP_STANDS;
     h->steps[h->count++] = step;
     return 0;
 }
@@ -294,9 +304,11 @@ static errint_t read_picked(const struct lfs_lines *lines, const LanceTransactio
     const char *first = lfs_transaction_property(pick, LFS_PROPERTY_SOURCE_FIRST);
     errint_t result = 0;
     h->depth++;
+    h->picks++;
     for (uint64_t v = first ? strtoull(first, NULL, 10) : last; result == 0 && v <= last; v++)
         result = read_version(lines, line, v, h, err);
     h->depth--;
+    h->picks--;
     return result;
 }
 
@@ -359,16 +371,40 @@ static errint_t read_branch(const struct lfs_lines *lines, const struct lfs_bran
     return 0;
 }
 
+static errint_t read_tip(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
+                         struct lfs_history *h, struct lfs_error *err) {
+    struct lfs_version *version;
+    struct lfs_vector vector;
+    errint_t result = lfs_lines_version(lines, branch->uuid, tip, &version, err);
+    if (result == -ENODATA) {
+        h->partial = NULL;
+        return 0;
+    }
+    LFS_TRY(result);
+    lfs_vector_init(&vector, lines->arena);
+    result = lfs_state_vector(branch, version, &vector, err);
+    if (result == 0)
+        result = lfs_vector_join(&h->tip, &vector, err);
+    if (h->partial)
+        h->partial = lfs_sprintf(lines->arena, "%s,%s", h->partial, lfs_version_partial(version));
+    lfs_version_release(version);
+    return result;
+}
+
 errint_t lfs_history_add(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
                          struct lfs_history *history, struct lfs_error *err) {
+    LFS_TRY(read_tip(lines, branch, tip, history, err));
     return read_branch(lines, branch, branch->n_forks, tip, history, err);
 }
 
 errint_t lfs_history_read(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
                           const struct lfs_vector *since, struct lfs_history *out, struct lfs_error *err) {
-    *out = (struct lfs_history){.complete = true};
+    *out = (struct lfs_history){.complete = true, .partial = ""};
     lfs_vector_init(&out->held, lines->arena);
-    errint_t result = lfs_vector_join(&out->held, since, err);
+    lfs_vector_init(&out->tip, lines->arena);
+    errint_t result = read_tip(lines, branch, tip, out, err);
+    if (result == 0)
+        result = lfs_vector_join(&out->held, since, err);
     if (result == 0)
         result = read_branch(lines, branch, branch->n_forks, tip, out, err);
     if (result < 0)

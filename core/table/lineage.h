@@ -91,10 +91,13 @@ void lfs_bases_release(struct lfs_base *bases, size_t count);
  * The commits that led from a base (its vector) to `tip` of `branch`, oldest first: the branch's own, before them those
  * of its parents up to the forks; before a merge those that it brought. `complete` is false when one of them is gone.
  */
+enum lfs_step_standing { LFS_STEP_STANDS, LFS_STEP_GONE, LFS_STEP_UNTOLD };
 struct lfs_step {
     struct lfs_version *before, *after; /* to be released; before is NULL when it is gone */
     bool is_merge;                      /* what it brought has steps of its own before it, as far as they are known */
     bool brought;                       /* such a step: made elsewhere */
+    bool picked;                        /* brought by a pick, which takes over one commit, not what it stood on */
+    enum lfs_step_standing standing;    /* does the tip hold it? (Not where an undo took the merge back.) Of what was brought */
 };
 struct lfs_history {
     struct lfs_step *steps;
@@ -102,7 +105,10 @@ struct lfs_history {
     bool complete;
     bool backward; /* these commits are what the side takes back: it is as before them, the base as after */
     struct lfs_vector held; /* what has been read */
+    struct lfs_vector tip;  /* what the tip holds */
+    const char *partial;    /* and what it carries under LFS_KEY_PARTIAL; NULL when the tip is gone */
     unsigned depth;         /* merges within merges */
+    unsigned picks;         /* and picks among them */
 };
 errint_t lfs_history_read(const struct lfs_lines *lines, const struct lfs_branch *branch, uint64_t tip,
                           const struct lfs_vector *since, struct lfs_history *out, struct lfs_error *err);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { tip } from "../interop/manifest.mjs";
 import { changed, plus, rows, without } from "../harness/rows.mjs";
 import { checkThenUnmount, checkTip, mergesOrRefuses, mounted, onEach } from "../harness/tip.mjs";
-import { branchOfFive, merge, mergeFails, pick, pickFails, revert, scratch, withOps } from "../harness/verbs.mjs";
+import { branchOfFive, merge, mergeFails, pick, pickFails, revert, scratch, undo, withOps } from "../harness/verbs.mjs";
 
 const TWENTY = rows(0, 20);
 
@@ -351,3 +351,46 @@ onEach("picked, compacted, and its history cleaned away: what nobody can tell ap
   await mergeFails(g, "main", "f", "EOPNOTSUPP", "refused");
   await checkThenUnmount(g, { main: [...rows(0, 12), ...rows(100, 4, "m")] });
 });
+
+// x holds rows that it picked from f; main gets f by a merge, which had done something with those rows on its way.
+const SINCE = {
+  updated: [(g) => g.op("f", "update", { where: "id >= 100", values: { v: "up" } }), changed(rows(100, 2, "f"), [100, 101], { v: "up" })],
+  deleted: [(g) => g.op("f", "delete", { where: "id >= 100" }), []],
+  "deleted in part": [(g) => g.op("f", "delete", { where: "id = 100" }), rows(101, 1, "f")],
+  compacted: [(g) => g.op("f", "optimize"), rows(100, 2, "f")],
+};
+for (const [how, [act, left]] of Object.entries(SINCE)) {
+  const pickedEarlier = async (t, engine) => {
+    const g = await scratch(t, engine, rows(0, 5), rows(5, 5));
+    await g.fork("f", "x");
+    await g.op("f", "add", { rows: rows(100, 2, "f") });
+    await pick(g, "x", `f@${tip(g.storage("f"))}`);
+    await g.op("x", "add", { rows: rows(200, 1, "x") });
+    await act(g);
+    await g.op("f", "add", { rows: rows(150, 1, "f") });
+    await merge(g, "main", "f", "fast-forward");
+    return g;
+  };
+
+  onEach(`rows that were picked, and ${how} before main got them from where they were picked, stand once`, async (t, engine) => {
+    const g = await pickedEarlier(t, engine),
+      all = [...rows(0, 10), ...left, ...rows(150, 1, "f"), ...rows(200, 1, "x")];
+    await merge(g, "main", "x");
+    await checkTip(g, "main", all);
+    await merge(g, "x", "main", ["merged", "fast-forward", "empty-merge"]);
+    await checkThenUnmount(g, { main: all, x: all });
+  });
+
+  for (const again of [false, true])
+    onEach(`the same, ${how}, where main has taken its merge back${again ? " and made again" : ""}`, async (t, engine) => {
+      const g = await pickedEarlier(t, engine),
+        all = [...rows(0, 10), ...left, ...rows(150, 1, "f"), ...rows(200, 1, "x")];
+      await undo(g, "main", "steps=1");
+      if (again) await merge(g, "main", "f", ["merged", "fast-forward"]);
+      await merge(g, "main", "x");
+      // What f did later is not in main, so the picked rows come as they were picked.
+      if (!again) await checkTip(g, "main", [...rows(0, 10), ...rows(100, 2, "f"), ...rows(200, 1, "x")]);
+      await merge(g, "main", "f", again ? ["up-to-date"] : ["merged", "empty-merge"]);
+      await checkThenUnmount(g, { main: all });
+    });
+}
