@@ -73,11 +73,6 @@ enum lfs_resemblance lfs_manifest_resembles(const uint8_t *bytes, size_t length,
 errint_t lfs_manifest_keep_bytes(struct lfs_manifest *next, const struct lfs_manifest *from, struct lfs_arena *arena,
                                  struct lfs_error *err);
 
-/* Fragments of `to` that are those of `from`, at the same places, but for base ids, get their bytes from that one's: they
- * need not be packed. LFS_E_NO_MEMORY only. */
-errint_t lfs_manifest_rebase_bytes(const struct lfs_manifest *from, struct lfs_manifest *to, struct lfs_arena *arena,
-                                   struct lfs_error *err);
-
 /* Append the whole file to `out`: sections in stock's order (index, transaction, manifest, footer). Sets the message's
  * index_section and transaction_section to where they come to lie. */
 errint_t lfs_manifest_encode(const struct lfs_manifest *manifest, struct lfs_buf *out, struct lfs_error *err);

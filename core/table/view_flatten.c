@@ -126,5 +126,5 @@ errint_t lfs_flatten_manifest(const struct lfs_manifest *in, const struct lfs_al
     out->message->branch = NULL;
     lfs_manifest_set_features(out->message);
     keep_unknown_features(m, out->message);
-    return lfs_manifest_rebase_bytes(in, out, arena, err);
+    return 0;
 }
