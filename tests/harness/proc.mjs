@@ -5,6 +5,10 @@ import { spawn } from "node:child_process";
 
 export const LIMIT_MS = Number(process.env.LANCEFS_TEST_LIMIT_MS ?? 60_000);
 
+// A bash whose standard input is a socket, as node's pipes are, takes itself for a login from elsewhere and reads its user's
+// start files, whatever they do, unless it runs within another shell.
+const ENV = { ...process.env, SHLVL: "2" };
+
 // Kills the whole group of a child that was spawned as its leader.
 export function killGroup(child) {
   try {
@@ -19,7 +23,7 @@ export function run(program, args, { input, env, cwd, limitMs = LIMIT_MS, encodi
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       cwd,
-      env: { ...process.env, ...env },
+      env: { ...ENV, ...env },
       detached: true,
       stdio: ["pipe", "pipe", "pipe"],
     });
@@ -64,7 +68,7 @@ export async function must(promise) {
 export function converse(program, args, { env, cwd, limitMs = LIMIT_MS } = {}) {
   const child = spawn(program, args, {
     cwd,
-    env: { ...process.env, ...env },
+    env: { ...ENV, ...env },
     detached: true,
     stdio: ["pipe", "pipe", "pipe"],
   });
