@@ -36,9 +36,36 @@ static void remove_made(struct take_back *t, const LanceFragment *made) {
     t->possible = false;
 }
 
-/* A fragment that the update emptied comes back, with the vector that it had before. */
+static const LanceBasePath *base_path(const LanceManifest *m, bool has_id, uint32_t id) {
+    for (size_t i = 0; has_id && i < m->n_base_paths; i++)
+        if (m->base_paths[i]->id == id)
+            return m->base_paths[i];
+    return NULL;
+}
+
+static bool same_base(const LanceManifest *a, const LanceManifest *b, bool has_id, uint32_t id) {
+    const LanceBasePath *x = base_path(a, has_id, id), *y = base_path(b, has_id, id);
+    return !has_id || (x && y && strcmp(x->path, y->path) == 0 && x->is_dataset_root == y->is_dataset_root);
+}
+
+/* A record tells where its files lie by the storage of its line and by the base paths of its version. */
+static bool means_the_same_in_tip(const struct take_back *t, const struct lfs_version *v, const LanceFragment *f) {
+    const LanceManifest *then = v->manifest.message, *now = t->tip->manifest.message;
+    const LanceDeletionFile *d = f->deletion_file;
+    bool same = strcmp(v->dir, t->tip->dir) == 0 && (!d || same_base(then, now, d->has_base_id, d->base_id));
+    for (size_t i = 0; i < f->n_files && same; i++)
+        same = same_base(then, now, f->files[i]->has_base_id, f->files[i]->base_id);
+    return same;
+}
+
+/* A fragment that the update emptied comes back, with the vector that it had before. Not that of another line, which a merge
+ * brought: its id, its columns and its files are that line's. */
 static errint_t bring_back(struct take_back *t, const struct lfs_step *step, const LanceFragment *before) {
     LanceManifest *m = manifest(t);
+    if (step->brought || !means_the_same_in_tip(t, step->before, before)) {
+        t->possible = false;
+        return 0;
+    }
     LanceFragment *f = lfs_memdup(t->arena, before, sizeof *f);
     if (!f)
         return lfs_fail_nomem(t->err);

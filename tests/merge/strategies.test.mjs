@@ -265,3 +265,20 @@ onEach("C39 drop_vs_edit drop: the side that dropped the column may win, the oth
   await merge(g, "drop", "main@2 schema=dest-wins");
   await checkThenUnmount(g, { copy: dropped, drop: dropped });
 });
+
+// To let x's update win, main's has to be taken back as a whole, and a merge had brought that one from f: the fragment that
+// it emptied is f's own, and main never held it.
+for (const mode of ["graft", "link", "copy"])
+  onEach(`an update that a merge brought gives way to another, or nothing is done (mode=${mode})`, async (t, engine) => {
+    const g = await scratch(t, engine, rows(0, 5), rows(5, 5));
+    await g.fork("f");
+    await g.op("f", "add", { rows: rows(100, 2, "f") });
+    await g.op("f", "fork", { name: "x", from: "f" });
+    await g.op("f", "update", { where: "id >= 100", values: { v: "f's" } });
+    await g.op("f", "add", { rows: rows(200, 1, "f") });
+    await merge(g, "main", `f mode=${mode}`, "fast-forward");
+    await g.op("x", "update", { where: "id = 100", values: { v: "x's" } });
+    const all = [...rows(0, 10), ...changed(rows(100, 2, "f"), 100, { v: "x's" }), ...rows(200, 1, "f")];
+    const done = await mergesOrRefuses(g, "main", `x mode=${mode} strategy=source-wins`, all);
+    await checkThenUnmount(g, { main: done === "merged" ? all : [...rows(0, 10), ...changed(rows(100, 2, "f"), [100, 101], { v: "f's" }), ...rows(200, 1, "f")] });
+  });
