@@ -232,9 +232,13 @@ static bool takes_lineage_back(const struct lfs_step *step) {
            (operation && strcmp(operation, "undo") == 0);
 }
 
-/* Did that side hold the file since the base, and do away with it of its own accord? What a merge's source held on its way,
- * and had no more when it was merged, counts, as long as the merge stands. (A pick takes over one commit, not what it stood
- * on.) Refused where nobody can tell. */
+static bool holds(const struct lfs_merge_input *input, const struct lfs_version *version, const char *path) {
+    return version && lfs_match_find_in(input->finder, version->manifest.message, path);
+}
+
+/* Did that side hold the file since the base, and do away with it of its own accord? What a merge's source did away with on
+ * its way to the merge counts, as long as the merge stands. (A pick takes over one commit, not what it stood on.) Refused
+ * where nobody can tell. */
 static errint_t was_held(const struct lfs_merge_input *input, const struct builder *b, enum lfs_side side,
                          const struct lfs_history *history, const char *path, bool *out) {
     bool on_the_way = false, untold = false;
@@ -243,13 +247,12 @@ static errint_t was_held(const struct lfs_merge_input *input, const struct build
         const struct lfs_step *step = &history->steps[i];
         if (step->picked || (step->brought && (history->backward || step->standing == LFS_STEP_GONE)))
             continue;
-        bool there = lfs_match_find_in(input->finder, step->after->manifest.message, path) != NULL;
+        bool there = holds(input, step->after, path);
         if (step->brought)
-            *(step->standing == LFS_STEP_STANDS ? &on_the_way : &untold) |= there;
+            *(step->standing == LFS_STEP_STANDS ? &on_the_way : &untold) |= !there && holds(input, step->before, path);
         else if (there)
             *out = true;
-        else if (*out && takes_lineage_back(step) && step->before &&
-                 lfs_match_find_in(input->finder, step->before->manifest.message, path))
+        else if (*out && takes_lineage_back(step) && holds(input, step->before, path))
             *out = false;
     }
     *out |= on_the_way;

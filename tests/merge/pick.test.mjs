@@ -394,3 +394,21 @@ for (const [how, [act, left]] of Object.entries(SINCE)) {
       await checkThenUnmount(g, { main: all });
     });
 }
+
+onEach("what is picked from a branch that has compacted what the target holds, and has merged the target, takes no other row away", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f");
+  await g.op("f", "add", { rows: rows(100, 2, "f") });
+  await g.op("f", "add", { rows: rows(110, 2, "f") });
+  await g.op("main", "optimize");
+  await merge(g, "main", `f@${tip(g.storage("f")) - 1}`);
+  await merge(g, "main", "f");
+  await revert(g, "main", String(tip(g.storage("main"))));
+  await pick(g, "f", `main@${tip(g.storage("main"))}`);
+  const some = [...TWENTY, ...rows(100, 2, "f")];
+  await checkTip(g, "f", some);
+  await g.op("main", "add", { rows: rows(300, 1, "m") });
+  await pick(g, "f", `main@${tip(g.storage("main"))}`);
+  await merge(g, "f", "main", ["merged", "empty-merge"]);
+  await checkThenUnmount(g, { main: [...some, ...rows(300, 1, "m")], f: [...some, ...rows(300, 1, "m")] });
+});

@@ -65,6 +65,7 @@ test("C66 2000 fragments: looks, merges of one row and memory", async (t) => {
   }
   const peak = peakMiB(g.m.pid);
   t.diagnostic(`${peak.toFixed(1)} MiB of memory at the most`);
-  assert.ok(peak < MEMORY_MIB, `${peak.toFixed(1)} MiB of memory`);
+  if (process.env.ASAN_OPTIONS) t.diagnostic("a sanitizer keeps what was freed: its memory is not bounded");
+  else assert.ok(peak < MEMORY_MIB, `${peak.toFixed(1)} MiB of memory`);
   await checkThenUnmount(g, { main: expected });
 });

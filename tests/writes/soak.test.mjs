@@ -17,7 +17,7 @@ import { ENGINES, generate, workspace } from "../harness/workspace.mjs";
 const SECONDS = Number(process.env.LANCEFS_SOAK_SECONDS ?? 60),
   WRITERS = 8;
 // What stock Lance says when it lost its race too often; the commit may or may not have been made.
-const LOST = /conflict|retr|Commit|no answer/i; // a writer that keeps losing may be given up on: its rows are there or not
+const LOST = /conflict|retr|Commit|no answer|ended \(SIGKILL\)/i; // a writer that keeps losing may be given up on: its rows are there or not
 
 test(`a soak of ${SECONDS} s: ${WRITERS} writers and 2 mergers on one branch, checked id by id`, { timeout: SECONDS * 1000 + 5 * LIMIT_MS }, async (t) => {
   const w = workspace(t),
