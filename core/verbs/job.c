@@ -274,11 +274,12 @@ static errint_t note_escalation(struct lfs_job *job, struct lfs_error *err) {
     return 0;
 }
 
-/* Do both hold more than the base does? (A pick or a revert compares with what it is told to.) */
+/* Do both hold more than the base does? (A revert compares with what it is told to; a pick of a merge brings what the target
+ * may hold by another way.) */
 static errint_t is_older(struct lfs_job *job, bool *out, struct lfs_error *err) {
     struct lfs_vector theirs, common;
     *out = false;
-    if (!job->spec->is_merge || job->base_is_virtual)
+    if (job->backward || job->base_is_virtual)
         return 0;
     lfs_vector_init(&theirs, job->arena);
     lfs_vector_init(&common, job->arena);

@@ -28,7 +28,7 @@ async function count(fragments, kind = []) {
     const r = await must(run("valgrind", ["--tool=callgrind", `--callgrind-out-file=${out}`, work, String(fragments), ...kind]));
     const merged = kind.length ? fragments : fragments + 2;
     assert.equal(r.stdout, `merged, ${merged} fragments; flattened: yes\n`);
-    const told = (await must(run("callgrind_annotate", ["--inclusive=yes", "--auto=no", out]))).stdout;
+    const told = (await must(run("callgrind_annotate", ["--inclusive=yes", "--auto=no", "--threshold=100", out]))).stdout;
     return new Map(
       Object.keys(A_FRAGMENT).map((name) => {
         const line = told.split("\n").find((l) => new RegExp(`:${name} \\[`).test(l));

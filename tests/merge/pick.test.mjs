@@ -412,3 +412,22 @@ onEach("what is picked from a branch that has compacted what the target holds, a
   await merge(g, "f", "main", ["merged", "empty-merge"]);
   await checkThenUnmount(g, { main: [...some, ...rows(300, 1, "m")], f: [...some, ...rows(300, 1, "m")] });
 });
+
+onEach("a merge is picked whose source has compacted rows that the target holds by a merge of its own: they come once", async (t, engine) => {
+  const g = await scratch(t, engine, rows(0, 10), rows(10, 10));
+  await g.fork("f", "x");
+  await g.op("x", "add", { rows: rows(100, 3, "x") });
+  await merge(g, "main", "x", "fast-forward");
+  await g.op("f", "add", { rows: rows(200, 1, "f") });
+  await merge(g, "main", "f");
+  await g.op("main", "delete", { where: "id = 101" });
+  await g.op("x", "optimize");
+  await g.op("f", "delete", { where: "id = 5" });
+  await merge(g, "main", "f");
+  await merge(g, "f", "x");
+  await pick(g, "main", `f@${tip(g.storage("f"))}`, ["merged", "empty-merge", "up-to-date"]);
+  const all = [...without(TWENTY, 5), ...without(rows(100, 3, "x"), 101), ...rows(200, 1, "f")];
+  await checkTip(g, "main", all);
+  await mergesOrRefuses(g, "main", "f", all); // what of the compaction main holds by the pick cannot be told
+  await checkThenUnmount(g, { main: all });
+});
