@@ -19,7 +19,6 @@
 
 int lfs_placer_root_fd(const struct lfs_placer *p) { return lfs_dataset_root_fd(p->dataset); }
 
-
 /* Blob side files lie beside a data file in data/<stem>/; only tables with blob columns have any, and looking for them
  * costs a system call a file. */
 static bool schema_has_blobs(const LanceManifest *m) {
@@ -244,10 +243,8 @@ static char *storage_of(struct lfs_placer *p, const struct lfs_location *l) {
 static bool same_base(const struct lfs_placer *p, int64_t base) {
     if (strcmp(p->source->dir, p->target->dir))
         return false;
-    const LanceBasePath *then = base < 0 ? NULL : lfs_manifest_base(p->source->manifest.message, (uint32_t)base),
-                        *now = base < 0 ? NULL : lfs_manifest_base(p->target->manifest.message, (uint32_t)base);
-    return base < 0 || (then && now && then->path && now->path && strcmp(then->path, now->path) == 0 &&
-                        then->is_dataset_root == now->is_dataset_root);
+    return base < 0 ||
+           lfs_manifest_same_base(p->source->manifest.message, p->target->manifest.message, (uint32_t)base);
 }
 
 /* Of an imagined version: the base path of the data set, or the plain directory, that a file lies in now. */

@@ -452,3 +452,8 @@ const LanceBasePath *lfs_manifest_base(const LanceManifest *m, uint32_t id) {
             return m->base_paths[i];
     return NULL;
 }
+
+bool lfs_manifest_same_base(const LanceManifest *a, const LanceManifest *b, uint32_t id) {
+    const LanceBasePath *x = lfs_manifest_base(a, id), *y = lfs_manifest_base(b, id);
+    return x && y && x->path && y->path && strcmp(x->path, y->path) == 0 && x->is_dataset_root == y->is_dataset_root;
+}

@@ -102,5 +102,7 @@ LanceIndex *lfs_index_find(const LanceIndexSection *section, const LanceIndex *l
 
 /* A base path by id (the last one wins where an id stands twice, as in stock), or NULL. */
 const LanceBasePath *lfs_manifest_base(const LanceManifest *message, uint32_t id);
+/* Has the id a base path in both, and does it lead to one place? */
+bool lfs_manifest_same_base(const LanceManifest *a, const LanceManifest *b, uint32_t id);
 
 #endif

@@ -36,25 +36,13 @@ static void remove_made(struct take_back *t, const LanceFragment *made) {
     t->possible = false;
 }
 
-static const LanceBasePath *base_path(const LanceManifest *m, bool has_id, uint32_t id) {
-    for (size_t i = 0; has_id && i < m->n_base_paths; i++)
-        if (m->base_paths[i]->id == id)
-            return m->base_paths[i];
-    return NULL;
-}
-
-static bool same_base(const LanceManifest *a, const LanceManifest *b, bool has_id, uint32_t id) {
-    const LanceBasePath *x = base_path(a, has_id, id), *y = base_path(b, has_id, id);
-    return !has_id || (x && y && strcmp(x->path, y->path) == 0 && x->is_dataset_root == y->is_dataset_root);
-}
-
 /* A record tells where its files lie by the storage of its line and by the base paths of its version. */
 static bool means_the_same_in_tip(const struct take_back *t, const struct lfs_version *v, const LanceFragment *f) {
     const LanceManifest *then = v->manifest.message, *now = t->tip->manifest.message;
     const LanceDeletionFile *d = f->deletion_file;
-    bool same = strcmp(v->dir, t->tip->dir) == 0 && (!d || same_base(then, now, d->has_base_id, d->base_id));
+    bool same = strcmp(v->dir, t->tip->dir) == 0 && (!d || !d->has_base_id || lfs_manifest_same_base(then, now, d->base_id));
     for (size_t i = 0; i < f->n_files && same; i++)
-        same = same_base(then, now, f->files[i]->has_base_id, f->files[i]->base_id);
+        same = !f->files[i]->has_base_id || lfs_manifest_same_base(then, now, f->files[i]->base_id);
     return same;
 }
 
