@@ -56,8 +56,6 @@ static errint_t publish(const struct lfs_adoption *a, const struct lfs_manifest 
     return lfs_write_new_after(root, directory, name, bytes, &flush, err);
 }
 
-static void release(struct lfs_version **version) { lfs_version_release(*version); }
-
 /* The staged manifest; the records that it has in common with the newest version are that one's, which is handed out. */
 static errint_t decode(const struct lfs_adoption *a, const struct lfs_buf *staged, const char *name,
                        struct lfs_arena *arena, struct lfs_version **newest, struct lfs_manifest *out,
@@ -71,7 +69,7 @@ static errint_t decode(const struct lfs_adoption *a, const struct lfs_buf *stage
 }
 
 errint_t lfs_adopt_manifest(const struct lfs_adoption *a, int staged_fd, const char *name, struct lfs_error *err) {
-    LFS_CLEANUP(release) struct lfs_version *newest = NULL;
+    LFS_CLEANUP(lfs_cleanup_version) struct lfs_version *newest = NULL;
     LFS_AUTO_ARENA *arena = lfs_arena_new();
     LFS_AUTO_BUF staged = {0};
     LFS_AUTO_BUF restored = {0};

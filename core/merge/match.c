@@ -135,7 +135,7 @@ struct builder {
     struct lfs_map by_file;
     struct lfs_arena *arena;
     struct lfs_match *matches;
-    size_t count;
+    size_t count, capacity;
     struct lfs_error *err;
 };
 
@@ -284,23 +284,22 @@ static errint_t check_compacted(const struct lfs_merge_input *input, const struc
 }
 
 /* The step that made the fragment is at hand. */
-static bool is_made(struct lfs_match_finder *finder, const struct lfs_history *history, const char *path) {
+static bool is_made(const struct lfs_merge_input *input, const struct lfs_history *history, const char *path) {
     for (size_t i = 0; i < history->count; i++) {
         const struct lfs_step *step = &history->steps[i];
-        if (step->before && !lfs_match_find_in(finder, step->before->manifest.message, path) &&
-            lfs_match_find_in(finder, step->after->manifest.message, path))
+        if (step->before && !holds(input, step->before, path) && holds(input, step->after, path))
             return true;
     }
     return false;
 }
 
 /* Has that side fragments of its own, and nobody can say what they were made of? */
-static bool has_unexplained(struct lfs_match_finder *finder, const struct builder *b, const struct lfs_history *history,
-                            enum lfs_side side) {
+static bool has_unexplained(const struct lfs_merge_input *input, const struct builder *b,
+                            const struct lfs_history *history, enum lfs_side side) {
     for (size_t i = 0; i < b->count && !history->complete && !history->backward; i++) {
         struct lfs_match *x = &b->matches[i];
         const LanceFragment *mine = *slot(x, side);
-        if (mine && !x->base && !(x->ours && x->theirs) && !is_made(finder, history, file_path(mine->files[0])))
+        if (mine && !x->base && !(x->ours && x->theirs) && !is_made(input, history, file_path(mine->files[0])))
             return true;
     }
     return false;
@@ -310,7 +309,7 @@ static bool has_unexplained(struct lfs_match_finder *finder, const struct builde
  * fragment that is not in it is asked for, and nobody guesses that it is new. */
 static errint_t check_told(const struct lfs_merge_input *input, const struct builder *b, const struct lfs_history *history,
                            enum lfs_side side) {
-    if (history->complete || !(input->base_is_older || has_unexplained(input->finder, b, history, side)))
+    if (history->complete || !(input->base_is_older || has_unexplained(input, b, history, side)))
         return 0;
     return lfs_fail(b->err, LFS_E_UNSUPPORTED,
                     "versions of %s since the base were cleaned away, so it cannot be told what it did with rows that both "
@@ -322,12 +321,17 @@ static errint_t check_told(const struct lfs_merge_input *input, const struct bui
 /* One that neither side has any more, since a compaction here took it along, and a compaction or a delete there. */
 static errint_t add_gone(struct builder *b, const LanceFragment *record) {
     LanceFragment *base = lfs_memdup(b->arena, record, sizeof *base);
-    struct lfs_match *grown = LFS_NEW_ARRAY(b->arena, struct lfs_match, b->count + 2);
-    if (!base || !grown)
+    if (!base)
         return lfs_fail_nomem(b->err);
+    if (b->count == b->capacity) {
+        struct lfs_match *grown = LFS_NEW_ARRAY(b->arena, struct lfs_match, 2 * b->capacity);
+        if (!grown)
+            return lfs_fail_nomem(b->err);
+        memcpy(grown, b->matches, b->count * sizeof *grown);
+        b->matches = grown;
+        b->capacity *= 2;
+    }
     base->deletion_file = NULL;
-    memcpy(grown, b->matches, b->count * sizeof *grown);
-    b->matches = grown;
     b->matches[b->count++] = (struct lfs_match){.base = base};
     for (size_t i = 0; i < base->n_files; i++)
         if (!lfs_map_put(&b->by_file, file_path(base->files[i]), (void *)(uintptr_t)b->count))
@@ -405,7 +409,8 @@ errint_t lfs_match_fragments(const struct lfs_merge_input *input, struct lfs_are
     size_t most = input->base->manifest.message->n_fragments + count_others(input->base, input->ours) +
                   count_others(input->base, input->theirs);
     lfs_map_init(&b.by_file, arena);
-    b.matches = LFS_NEW_ARRAY(arena, struct lfs_match, most + 1);
+    b.capacity = most + 1;
+    b.matches = LFS_NEW_ARRAY(arena, struct lfs_match, b.capacity);
     if (!b.matches || !lfs_map_reserve(&b.by_file, input->base->manifest.message->n_fragments))
         return lfs_fail_nomem(err);
     LFS_TRY(place_all(&b, input->base, LFS_BASE));

@@ -34,7 +34,6 @@ errint_t lfs_report_manifest(struct lfs_report *report, struct lfs_error *err);
 /* A branch (or a ref with a version) that .diff may name: 0, or LFS_E_NOT_FOUND and the like. */
 errint_t lfs_report_diff_check(struct lfs_dataset *dataset, const char *ref, struct lfs_error *err);
 
-static inline void lfs_cleanup_version(struct lfs_version **version) { lfs_version_release(*version); }
 #define AUTO_VERSION LFS_CLEANUP(lfs_cleanup_version) struct lfs_version
 
 /* When was it committed? The manifest's own time, else its file's. */

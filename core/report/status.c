@@ -123,16 +123,18 @@ static void put_typed(struct lfs_report *report, const char *word, const char *f
 static void put_next(struct lfs_report *report, const struct lfs_conflicts_told *told) {
     const char *file = lfs_sprintf(report->arena, LFS_CONFLICTS "/%" PRIu64 "/choice", told->next);
     put_key(report->out, "next");
-    if (told->busy)
+    if (told->busy) {
         lfs_line_text(report->out, NULL);
-    if (told->open && told->ours && !told->busy)
-        put_typed(report, "ours", file);
-    if (told->open && told->theirs && !told->busy)
-        put_typed(report, "theirs", file);
-    if (told->open && !told->ours && !told->theirs && !told->busy)
-        put_typed(report, "abort", ".merge");
-    if (!told->open && !told->busy)
+    } else if (!told->open) {
         put_typed(report, "continue", ".merge");
+    } else if (!told->ours && !told->theirs) {
+        put_typed(report, "abort", ".merge");
+    } else {
+        if (told->ours)
+            put_typed(report, "ours", file);
+        if (told->theirs)
+            put_typed(report, "theirs", file);
+    }
     lfs_line_end(report->out);
 }
 

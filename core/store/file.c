@@ -221,36 +221,32 @@ static errint_t settle(int dir, const char *staged, const char *name, bool repla
     return 0;
 }
 
-static errint_t write_staged(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes,
-                             bool replace, bool sync, struct lfs_error *err) {
-    char staged[LFS_PUBLISH_NAME_SIZE];
-    LFS_AUTO_FD dir = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
-    if (dir < 0)
-        return lfs_fail_errno(err, -dir, "cannot open %s", directory);
-    LFS_AUTO_FD fd = stage(dir, staged);
-    if (fd < 0)
-        return lfs_fail_errno(err, -fd, "cannot write in %s", *directory ? directory : "the data set's directory");
-    errint_t result = write_all(fd, bytes, name, err);
-    if (result == 0)
-        result = finish(&fd, sync, name, err);
-    if (result == 0)
-        result = settle(dir, staged, name, replace, sync, err);
-    if (result < 0)
-        unlinkat(dir, staged, 0);
-    return result;
-}
+/* --- a new file, written aside first --- */
 
-errint_t lfs_publish_write(struct lfs_publish *staged, int dirfd, const char *directory, const char *becomes,
-                          const struct lfs_buf *bytes, struct lfs_error *err) {
+static errint_t begin(struct lfs_publish *staged, int dirfd, const char *directory, const char *becomes,
+                      struct lfs_error *err) {
     staged->becomes = becomes;
     staged->dir = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
     if (staged->dir < 0)
         return lfs_fail_errno(err, -staged->dir, "cannot open %s", directory);
     staged->fd = stage(staged->dir, staged->name);
-    if (staged->fd < 0) {
-        *staged->name = 0;
-        return lfs_fail_errno(err, -staged->fd, "cannot write in %s", directory);
-    }
+    if (staged->fd >= 0)
+        return 0;
+    *staged->name = 0;
+    return lfs_fail_errno(err, -staged->fd, "cannot write in %s", *directory ? directory : "the data set's directory");
+}
+
+/* `flush`: the file itself, unless it was with others; `sync`: its name. */
+static errint_t end(struct lfs_publish *staged, bool flush, bool replace, bool sync, struct lfs_error *err) {
+    LFS_TRY(finish(&staged->fd, flush, staged->becomes, err));
+    LFS_TRY(settle(staged->dir, staged->name, staged->becomes, replace, sync, err));
+    *staged->name = 0;
+    return 0;
+}
+
+errint_t lfs_publish_write(struct lfs_publish *staged, int dirfd, const char *directory, const char *becomes,
+                           const struct lfs_buf *bytes, struct lfs_error *err) {
+    LFS_TRY(begin(staged, dirfd, directory, becomes, err));
     return write_all(staged->fd, bytes, becomes, err);
 }
 
@@ -261,10 +257,7 @@ errint_t lfs_publish_add(struct lfs_publish *staged, struct lfs_flush *flush, st
 }
 
 errint_t lfs_publish_name(struct lfs_publish *staged, bool sync, struct lfs_error *err) {
-    LFS_TRY(finish(&staged->fd, false, staged->becomes, err));
-    LFS_TRY(settle(staged->dir, staged->name, staged->becomes, false, sync, err));
-    *staged->name = 0;
-    return 0;
+    return end(staged, false, false, sync, err);
 }
 
 void lfs_publish_drop(struct lfs_publish *staged) {
@@ -275,6 +268,13 @@ void lfs_publish_drop(struct lfs_publish *staged) {
     if (staged->dir >= 0)
         close(staged->dir);
     *staged = (struct lfs_publish)LFS_PUBLISH_NONE;
+}
+
+static errint_t write_staged(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes,
+                             bool replace, bool sync, struct lfs_error *err) {
+    LFS_CLEANUP(lfs_publish_drop) struct lfs_publish staged = LFS_PUBLISH_NONE;
+    LFS_TRY(lfs_publish_write(&staged, dirfd, directory, name, bytes, err));
+    return end(&staged, sync, replace, sync, err);
 }
 
 errint_t lfs_write_new(int dirfd, const char *directory, const char *name, const struct lfs_buf *bytes, bool sync,
@@ -317,7 +317,6 @@ int lfs_link_beneath(int source_dirfd, const char *source_path, int dirfd, const
         return from < 0 ? from : to;
     return lfs_link_at(from, last, to, name);
 }
-
 
 /* By the kernel alone. *offset: how far it came; 0 where it cannot do that here. */
 static errint_t copy_range(int source, int target, const char *name, const struct lfs_copying *c, off_t *offset,
@@ -368,21 +367,10 @@ static errint_t copy_bytes(int source, int target, const char *name, const struc
 
 errint_t lfs_copy_new(int source_fd, int dirfd, const char *directory, const char *name, bool sync,
                       const struct lfs_copying *copying, struct lfs_error *err) {
-    char staged[LFS_PUBLISH_NAME_SIZE];
-    LFS_AUTO_FD dir = lfs_open_beneath(dirfd, directory, O_RDONLY | O_DIRECTORY, 0);
-    if (dir < 0)
-        return lfs_fail_errno(err, -dir, "cannot open %s", directory);
-    LFS_AUTO_FD fd = stage(dir, staged);
-    if (fd < 0)
-        return lfs_fail_errno(err, -fd, "cannot write in %s", directory);
-    errint_t result = copy_bytes(source_fd, fd, name, copying, err);
-    if (result == 0)
-        result = finish(&fd, sync, name, err);
-    if (result == 0)
-        result = settle(dir, staged, name, false, sync, err);
-    if (result < 0)
-        unlinkat(dir, staged, 0);
-    return result;
+    LFS_CLEANUP(lfs_publish_drop) struct lfs_publish staged = LFS_PUBLISH_NONE;
+    LFS_TRY(begin(&staged, dirfd, directory, name, err));
+    LFS_TRY(copy_bytes(source_fd, staged.fd, name, copying, err));
+    return end(&staged, sync, false, sync, err);
 }
 
 errint_t lfs_copy_once(int source_fd, int dirfd, const char *directory, const char *name, bool sync,

@@ -113,6 +113,7 @@ struct lfs_version {
 errint_t lfs_dataset_version(struct lfs_dataset *ds, const char *dir, uint64_t number, struct lfs_version **out,
                              struct lfs_error *err);
 void lfs_version_release(struct lfs_version *version); /* NULL and a planned one are fine */
+static inline void lfs_cleanup_version(struct lfs_version **version) { lfs_version_release(*version); } /* for LFS_CLEANUP */
 
 /* What a cache did since it was made, and what it holds now. */
 struct lfs_cache_counts {

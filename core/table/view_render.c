@@ -248,11 +248,9 @@ static struct lfs_version *known_version(const struct job *job) {
     return NULL;
 }
 
-static void release(struct lfs_version **version) { lfs_version_release(*version); }
-
 static errint_t render_manifest(const struct job *job, const struct lfs_buf *stored, struct lfs_buf *out,
                                 struct lfs_error *err) {
-    LFS_CLEANUP(release) struct lfs_version *known = NULL;
+    LFS_CLEANUP(lfs_cleanup_version) struct lfs_version *known = NULL;
     struct lfs_version version = {.dataset = job->views->ds, .dir = job->dir};
     struct lfs_manifest flat;
     struct lfs_aliases aliases;
